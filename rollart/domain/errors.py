@@ -1,0 +1,46 @@
+"""Every error that RollArt raises on purpose.
+
+    RollArtError                 what a user can mend; the CLI prints it as one line and exits with 1
+    ├── InputError               a file or an option is wrong: what, where, what would be right
+    │   ├── ScenarioError        scenario or plan file
+    │   └── TraceError           workload trace or profile
+    ├── CapacityError            a model, batch or plan does not fit its devices (with the numbers)
+    ├── OutputError              a result could not be written
+    └── RunLogError              a run log is broken, or of another schema version
+
+    InvariantError               a promise of the control plane is broken: a bug, never caught
+
+A failed rollout is data with a cause, not an exception.
+"""
+
+
+class RollArtError(Exception):
+    """Base of all errors that a user can mend."""
+
+
+class InputError(RollArtError):
+    """Bad input; the message names the place, the value and what would be right."""
+
+
+class ScenarioError(InputError):
+    """A scenario or plan file is wrong."""
+
+
+class TraceError(InputError):
+    """A workload trace or profile is wrong."""
+
+
+class CapacityError(RollArtError):
+    """Something does not fit where it was placed; the message has the numbers."""
+
+
+class OutputError(RollArtError):
+    """A result could not be written."""
+
+
+class RunLogError(RollArtError):
+    """A run log cannot be read, or breaks its schema."""
+
+
+class InvariantError(AssertionError):
+    """A promise of the control plane is broken; this is a bug in RollArt."""
