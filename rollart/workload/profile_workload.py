@@ -1,0 +1,183 @@
+"""Trajectories drawn from a profile.
+
+A prompt's difficulty is one standard normal, shared by its group and by all retries: it moves the number of
+turns and the lengths (by their `prompt_share`) up and the chance of success down. Members and turns add their
+own noise. All latent quantities are standard normals, so every figure keeps its own distribution exactly.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from rollart.workload.chance import Chance
+from rollart.workload.context import ContextRules, plan_context
+from rollart.workload.profile import FailureRates, Figure, Profile, Success, TaskProfile
+from rollart.workload.trajectory import StepOutcome, TrajectorySpec, unknown_task
+
+_PROMPTS_REMEMBERED = 1 << 16
+"""Prompts are remembered only to save time; forgetting one changes nothing."""
+_NEVER = -math.inf
+
+
+class ProfileWorkload:
+    """Draws trajectories of the tasks of one profile; the same seed gives the same ones in any order."""
+
+    def __init__(self, profile: Profile, seed: int, *, context_limit_tokens: int | None = None) -> None:
+        """`context_limit_tokens` overrides the profile's limit."""
+        limit = profile.context_limit_tokens if context_limit_tokens is None else context_limit_tokens
+        self.profile = profile
+        self._draws = {name: _TaskDraw(task, seed, limit) for name, task in profile.tasks.items()}
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks, in the order of the profile."""
+        return tuple(self._draws)
+
+    def trajectory(self, task: str, prompt: int, member: int, attempt: int) -> TrajectorySpec:
+        """Draw the trajectory of this key; TraceError for a task that the profile does not have."""
+        draw = self._draws.get(task)
+        if draw is None:
+            raise unknown_task(task, self._draws, f"profile {self.profile.name!r}")
+        return draw.trajectory(prompt, member, attempt)
+
+
+class _Prompt(NamedTuple):
+    difficulty: float
+    tokens: int
+
+
+class _Loading:
+    """Weights of prompt, member and turn noise in the latent normal of one figure."""
+
+    __slots__ = ("law", "member", "prompt", "turn")
+
+    def __init__(self, figure: Figure) -> None:
+        self.law = figure.law
+        self.prompt = math.sqrt(figure.prompt_share)
+        self.member = math.sqrt(figure.member_share)
+        self.turn = math.sqrt(max(0.0, 1.0 - figure.prompt_share - figure.member_share))
+
+    def once(self, difficulty: float, member_noise: float) -> float:
+        """One draw per trajectory: what is not the prompt's is the member's."""
+        return self.law.at(self.prompt * difficulty + math.sqrt(1.0 - self.prompt**2) * member_noise)
+
+    def every_turn(
+        self, difficulty: float, member_noise: float, turn_noise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """One draw per turn."""
+        level = self.prompt * difficulty + self.member * member_noise
+        return self.law.at_all(level + self.turn * turn_noise)
+
+
+class _Outcomes:
+    """Failure rates as thresholds on a normal score."""
+
+    __slots__ = ("failed_below", "timeout_below", "timeout_s")
+
+    def __init__(self, rates: FailureRates) -> None:
+        both = rates.failed + rates.timeout
+        self.failed_below = float(ndtri(rates.failed)) if rates.failed else _NEVER
+        self.timeout_below = float(ndtri(both)) if both else _NEVER
+        self.timeout_s = rates.timeout_s
+
+    @property
+    def possible(self) -> bool:
+        """Whether anything can go wrong."""
+        return self.timeout_below > _NEVER
+
+    def of(self, score: float) -> StepOutcome:
+        """What happens at this score."""
+        if score >= self.timeout_below:
+            return StepOutcome.OK
+        return StepOutcome.FAILED if score < self.failed_below else StepOutcome.TIMEOUT
+
+
+class _TaskDraw:
+    """The drawing of one task."""
+
+    def __init__(self, task: TaskProfile, seed: int, context_limit_tokens: int | None) -> None:
+        self._task = task
+        self._members = Chance(seed, "member", task.name)
+        self._prompts = Chance(seed, "prompt", task.name)
+        self._known_prompts: dict[int, _Prompt] = {}
+        self._limit = context_limit_tokens
+        self._rules = ContextRules(
+            strip_share=task.strip_share, compaction=task.compaction, limit_tokens=context_limit_tokens
+        )
+        self._turns = _Loading(task.turns)
+        self._observation = _Loading(task.observation_tokens)
+        self._output = _Loading(task.output_tokens)
+        self._env = _Loading(task.env_s)
+        self._reset = _Loading(task.reset_s)
+        self._reward = _Loading(task.reward_s)
+        self._reset_outcomes = _Outcomes(task.reset_failures)
+        self._step_outcomes = _Outcomes(task.step_failures)
+        self._success_at = _success_score(task.success)
+
+    def trajectory(self, prompt: int, member: int, attempt: int) -> TrajectorySpec:
+        known = self._known_prompts.get(prompt) or self._prompt(prompt)
+        difficulty = known.difficulty
+        draw = self._members.at(prompt, member, attempt)
+        turns_z, length_z, env_z, reset_z, reset_fate, success_z, reward_z = draw.standard_normal(7).tolist()
+        turns = max(1, round(self._turns.once(difficulty, turns_z)))
+        noise = draw.standard_normal((4, turns))
+        output = np.rint(self._output.every_turn(difficulty, length_z, noise[0])).astype(np.int64).tolist()
+        observation = self._observation.every_turn(difficulty, length_z, noise[1])
+        new = np.rint(observation).astype(np.int64).tolist()
+        new[0] = 0
+        plan = plan_context(self._rules, known.tokens, new, output)
+        turns = len(plan.output_tokens)
+        env_s = self._env.every_turn(difficulty, env_z, noise[2, :turns]).tolist()
+        env_outcome = self._fates(noise[3, :turns], env_s) if self._step_outcomes.possible else None
+        reset_outcome = self._reset_outcomes.of(reset_fate)
+        timed_out = reset_outcome is StepOutcome.TIMEOUT
+        solved = not plan.truncated and success_z < self._success_at - self._task.success.spread * difficulty
+        return TrajectorySpec(
+            task=self._task.name,
+            prompt=prompt,
+            member=member,
+            attempt=attempt,
+            prompt_tokens=known.tokens,
+            reset_s=self._reset_outcomes.timeout_s if timed_out else self._reset.once(difficulty, reset_z),
+            reset_outcome=reset_outcome,
+            new_tokens=plan.new_tokens,
+            kept_tokens=plan.kept_tokens,
+            output_tokens=plan.output_tokens,
+            env_s=env_s,
+            env_outcome=env_outcome,
+            reward_s=self._reward.once(difficulty, reward_z),
+            reward=1.0 if solved else 0.0,
+            truncated=plan.truncated,
+        )
+
+    def _prompt(self, prompt: int) -> _Prompt:
+        """Difficulty and length of a prompt; at least one token of the context limit is left for output."""
+        difficulty, length_z = self._prompts.at(prompt).standard_normal(2).tolist()
+        figure = self._task.prompt_tokens
+        weight = math.sqrt(figure.prompt_share)
+        score = weight * difficulty + math.sqrt(1.0 - figure.prompt_share) * length_z
+        tokens = max(1, round(figure.law.at(score)))
+        known = _Prompt(difficulty, tokens if self._limit is None else min(tokens, self._limit - 1))
+        if len(self._known_prompts) >= _PROMPTS_REMEMBERED:
+            self._known_prompts.clear()
+        self._known_prompts[prompt] = known
+        return known
+
+    def _fates(self, scores: NDArray[np.float64], env_s: list[float]) -> list[StepOutcome] | None:
+        """Outcomes of the steps; sets the time of those that never answer."""
+        outcomes = self._step_outcomes
+        if scores.min() >= outcomes.timeout_below:
+            return None
+        fates = [outcomes.of(score) for score in scores.tolist()]
+        for turn, fate in enumerate(fates):
+            if fate is StepOutcome.TIMEOUT:
+                env_s[turn] = outcomes.timeout_s
+        return fates
+
+
+def _success_score(success: Success) -> float:
+    """m with mean over z of Phi(m - spread z) = `success.mean`: Phi^-1(mean) * sqrt(1 + spread^2)."""
+    return float(ndtri(success.mean)) * math.sqrt(1.0 + success.spread**2)
