@@ -79,7 +79,7 @@ def models() -> Catalog[Model]:
 
 
 def models_with(extra: Mapping[str, Any]) -> Catalog[Model]:
-    """The packaged models and a caller's own Hugging Face configs, which win; raises InputError on a bad one."""
+    """The packaged models and a caller's own Hugging Face configs, which win; InputError on a bad one."""
     merged = _merged("models.yaml", extra)
     return Catalog("model", {name: model_from_hf_config(raw, name) for name, raw in merged.items()})
 

@@ -1,0 +1,1 @@
+"""Seconds for work: engine iterations, training steps, weight transfers, environment calls."""

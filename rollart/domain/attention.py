@@ -81,9 +81,14 @@ class LatentAttention:
         return (
             *query,
             Matrix(hidden, self.kv_rank + self.rotary_dim),
-            Matrix(self.kv_rank, self.heads * (self.plain_dim + self.value_dim)),
+            self.expansion,
             Matrix(self.heads * self.value_dim, hidden),
         )
+
+    @property
+    def expansion(self) -> Matrix:
+        """From the latent to keys and values per head; prefill repeats it for every cached token."""
+        return Matrix(self.kv_rank, self.heads * (self.plain_dim + self.value_dim))
 
     def small_parameters(self, hidden: int) -> int:  # noqa: ARG002 - same signature as GroupedAttention
         """The norms of the two latents."""
