@@ -12,6 +12,12 @@ _AT_PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
 _EXPECTED = re.compile(r"^Expected `([^`]+)`(?: ([<>]=? \S+))?(?:, got `([^`]+)`)?$")
 _UNKNOWN_KEY = re.compile(r"^Object contains unknown field `([^`]+)`$")
 _MISSING_KEY = re.compile(r"^Object missing required field `([^`]+)`$")
+_CHOICES = {
+    "schema": "1",
+    "reset_outcome": "ok, failed or timeout",
+    "outcome": "ok, failed or truncated (of a turn: ok, failed or timeout)",
+    "provenance": "fields that are measured, counted, estimated or drawn",
+}
 _NUMBER_NAMES = {"int": "an integer", "float": "a finite number", "str": "a text", "object": "an object"}
 
 
@@ -39,9 +45,17 @@ def _explain_validation(line: bytes, text: str) -> str:
         return (
             f"{path or 'the line'} is {_value_at(line, path)}; must be {wanted}{f' {bound}' if bound else ''}"
         )
+    if "enum value" in message:
+        return _explain_choice(line, path or "provenance")
     if not path:
         return message
     return f"{path} is {_value_at(line, path)}; {message[:1].lower()}{message[1:]}"
+
+
+def _explain_choice(line: bytes, path: str) -> str:
+    path = path.removesuffix("[...]")
+    choices = _CHOICES.get(path.rpartition(".")[2], "another value")
+    return f"{path} is {_value_at(line, path)}; must be {choices}"
 
 
 def _join(path: str, key: str) -> str:

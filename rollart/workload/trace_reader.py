@@ -7,6 +7,7 @@ Bad lines are counted and named, not fatal, unless the reader is strict. A file 
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -85,22 +86,28 @@ def decode_line(line: bytes) -> TraceTrajectory:
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """Lines of a text file, plain or gzip, whatever its name; TraceError if it is broken as a whole."""
-    number = 0
+    with translated_errors(path), open_binary(path) as file:
+        number = 0
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if number == 1:
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+                check_text(path, line)
+            if len(line) > MAX_LINE_BYTES:
+                size = f"{MAX_LINE_BYTES >> 20} MiB"
+                raise TraceError(f"{path}:{number}: line is longer than {size}; must be one trajectory")
+            yield line
+
+
+@contextmanager
+def translated_errors(path: Path) -> Iterator[None]:
+    """Turn what the system and gzip raise about a file into one TraceError."""
     try:
-        with open_binary(path) as file:
-            while line := file.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                if number == 1:
-                    line = line.removeprefix(_BYTE_ORDER_MARK)
-                    check_text(path, line)
-                if len(line) > MAX_LINE_BYTES:
-                    size = f"{MAX_LINE_BYTES >> 20} MiB"
-                    raise TraceError(f"{path}:{number}: line is longer than {size}; must be one trajectory")
-                yield line
+        yield
     except EOFError as error:
-        raise TraceError(f"{path}: gzip stream is cut off after line {number}; copy it again") from error
+        raise TraceError(f"{path}: gzip stream is cut off; copy the file again") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise TraceError(f"{path}: gzip stream is damaged after line {number}: {error}") from error
+        raise TraceError(f"{path}: gzip stream is damaged: {error}") from error
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from error
 

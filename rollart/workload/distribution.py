@@ -1,0 +1,76 @@
+"""Quantiles of a stream of numbers in bounded memory."""
+
+import math
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+EXACT_VALUES = 1 << 16
+"""Up to here values are kept and quantiles are exact (0.5 MB); beyond, they are rounded to 0.5 %."""
+_GROWTH = 1.01
+_SMALLEST = 1e-9
+"""Values below (a nanosecond) count as 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Count, mean, quantiles and largest of what was seen."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    max: float
+
+
+class Distribution:
+    """Collects numbers >= 0; beyond `EXACT_VALUES` into buckets whose bounds grow by 1 %."""
+
+    def __init__(self) -> None:
+        self._exact = array("d")
+        self._buckets: dict[int, int] = {}
+        self.count = 0
+        self.total = 0.0
+        self.max = 0.0
+
+    def add(self, value: float) -> None:
+        """Take one value in."""
+        self.count += 1
+        self.total += value
+        if value > self.max:
+            self.max = value
+        self._exact.append(value)
+        if len(self._exact) > EXACT_VALUES:
+            self._fold()
+
+    def summary(self) -> Summary | None:
+        """What was seen so far; None if nothing was. Quantiles interpolate linearly while exact."""
+        if not self.count:
+            return None
+        if not self._buckets:
+            p50, p90, p99 = np.quantile(np.array(self._exact), [0.5, 0.9, 0.99]).tolist()
+        else:
+            self._fold()
+            p50, p90, p99 = (self._bucket_quantile(p) for p in (0.5, 0.9, 0.99))
+        mean = self.total / self.count
+        return Summary(count=self.count, mean=mean, p50=p50, p90=p90, p99=p99, max=self.max)
+
+    def _fold(self) -> None:
+        values = np.maximum(np.array(self._exact), _SMALLEST)
+        buckets, counts = np.unique(
+            np.floor(np.log(values / _SMALLEST) / math.log(_GROWTH)).astype(np.int64), return_counts=True
+        )
+        for bucket, count in zip(buckets.tolist(), counts.tolist(), strict=True):
+            self._buckets[bucket] = self._buckets.get(bucket, 0) + count
+        del self._exact[:]
+
+    def _bucket_quantile(self, p: float) -> float:
+        rank = p * (self.count - 1)
+        seen = 0
+        for bucket in sorted(self._buckets):
+            seen += self._buckets[bucket]
+            if seen > rank:
+                return 0.0 if bucket == 0 else min(self.max, _SMALLEST * _GROWTH ** (bucket + 0.5))
+        return self.max
