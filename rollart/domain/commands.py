@@ -5,9 +5,22 @@ incarnation it is addressed to. `EndTrajectory`, `CancelTimer` and `StopRun` nee
 answered by exactly one event, unless it was aborted, the worker died, or the run stopped.
 """
 
+from enum import StrEnum
+
 import msgspec
 
 from rollart.domain.trajectory import End
+
+
+class WeightSource(StrEnum):
+    """Where an engine finds the version that it installs."""
+
+    HOST = "host"
+    """On its own host: it was pulled before."""
+    STORE = "store"
+    """In the store: it is pulled first."""
+    BROADCAST = "broadcast"
+    """In its receive buffer: the trainer has just broadcast it."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
@@ -126,6 +139,8 @@ class PushWeights(Command, frozen=True, kw_only=True, gc=False, tag=True):
     """Gather, convert and publish the weights of a version; answered by WeightsPushed."""
 
     version: int
+    broadcast: bool
+    """Straight to the suspended engines, not to the store."""
 
 
 class EngineCommand(Command, frozen=True, kw_only=True, gc=False, tag=True):
@@ -152,8 +167,7 @@ class UpdateEngine(EngineCommand, frozen=True, kw_only=True, gc=False, tag=True)
     """Install a version; answered by EngineUpdated."""
 
     version: int
-    prefetched: bool
-    """The version lies on the engine's host already (PullWeights), else it is pulled first."""
+    source: WeightSource
 
 
 class ResumeEngine(EngineCommand, frozen=True, kw_only=True, gc=False, tag=True):

@@ -74,8 +74,8 @@ class Placement:
     engine_groups: tuple[EngineGroup, ...]
     trainer: TrainerPlacement
     affinity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Engine groups of a task, best first; the key `default` is for the tasks that are not named.
-    Groups that are not named at all are fallbacks."""
+    """Engine groups that suit a task, equally good; the key `default` is for tasks that are not named.
+    The other groups are its fallback. Without any entry, every group suits every task."""
     environment_slots: int = 1024
     """Environments that may exist at once."""
     kv_return: KvReturn = KvReturn.RECOMPUTE

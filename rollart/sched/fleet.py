@@ -1,0 +1,150 @@
+"""The engines as the controller knows them: who is up, who is loaded how much, who serves a task.
+
+Load is the number of trajectories bound to an engine. A heap per set of classes finds the least loaded in O(log n);
+entries that no longer hold are dropped when they surface. The heaps are derived from the state, never saved.
+"""
+
+from heapq import heapify, heappop, heappush
+
+from rollart.domain.plan import Role
+from rollart.sched.config import ControllerConfig
+from rollart.sched.parts.registry import Policy
+from rollart.sched.parts.router import Request
+from rollart.sched.state import ControllerState, Engine, EngineStatus, Trajectory
+
+Heap = list[tuple[float, int]]
+
+
+class Fleet:
+    """Binds trajectories to engines, by the policy's router."""
+
+    __slots__ = (
+        "_class_heaps",
+        "_cost",
+        "_decode",
+        "_heaps",
+        "_prefill",
+        "_router",
+        "_tiers",
+        "classes",
+        "engines",
+    )
+
+    def __init__(self, config: ControllerConfig, state: ControllerState, policy: Policy) -> None:
+        self.engines: list[Engine] = state.engines
+        self.classes = config.engine_classes
+        self._router = policy.router
+        self._cost = [1.0 / config.classes[index].weight for index in self.classes]
+        decoding = {index for index, group in enumerate(config.classes) if group.role in (Role.BOTH, Role.DECODE)}
+        self._tiers = [
+            (frozenset(task.suited) & decoding, frozenset(task.fallback) & decoding) for task in config.tasks
+        ]
+        prefill = frozenset(i for i, group in enumerate(config.classes) if group.role is Role.PREFILL)
+        sets = {tier for tiers in self._tiers for tier in tiers} | {prefill}
+        self._heaps: dict[frozenset[int], Heap] = {members: [] for members in sets}
+        self._class_heaps = [
+            [heap for members, heap in self._heaps.items() if index in members] for index in range(len(config.classes))
+        ]
+        self._prefill = prefill
+        self._decode = {i for i, group in enumerate(config.classes) if group.role is Role.DECODE}
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Make the heaps anew from the engines' status and load."""
+        for members, heap in self._heaps.items():
+            heap[:] = [
+                (engine.load * self._cost[index], index)
+                for index, engine in enumerate(self.engines)
+                if engine.status is EngineStatus.UP and self.classes[index] in members
+            ]
+            heapify(heap)
+
+    # The view that routers get
+
+    def least_loaded(self, task: int, tier: int) -> int | None:
+        """The engine of the tier that is up with the least load for its weight, lowest index first."""
+        return self._top(self._heaps[self._tiers[task][tier]])
+
+    def up(self, task: int, tier: int) -> list[int]:
+        """All engines of the tier that are up, in index order."""
+        members = self._tiers[task][tier]
+        return [
+            index
+            for index, engine in enumerate(self.engines)
+            if engine.status is EngineStatus.UP and self.classes[index] in members
+        ]
+
+    # What the rollout uses
+
+    def _alive(self, index: int, incarnation: int) -> bool:
+        if index < 0:
+            return False
+        engine = self.engines[index]
+        return engine.status is EngineStatus.UP and engine.incarnation == incarnation
+
+    def holds(self, trajectory: Trajectory) -> bool:
+        """Whether the engines that served the trajectory last are up and still the same incarnations."""
+        return self._alive(trajectory.engine, trajectory.incarnation) and (
+            trajectory.prefill_engine < 0 or self._alive(trajectory.prefill_engine, trajectory.prefill_incarnation)
+        )
+
+    def bind(self, trajectory: Trajectory) -> bool:
+        """Give the trajectory an engine for its next turn; False when none is up."""
+        holds = self.holds(trajectory)
+        if holds and self._router.sticky:
+            return True
+        current = trajectory.engine if holds else None
+        request = Request(
+            trajectory=trajectory.id,
+            task=trajectory.task,
+            group=trajectory.group,
+            turn=trajectory.turn,
+            context_tokens=trajectory.context,
+            current=current,
+        )
+        chosen = self._router.choose(request, self)
+        if chosen is None:
+            return False
+        if chosen != current:
+            self.release(trajectory)
+            self._attach(trajectory, chosen)
+        return True
+
+    def _attach(self, trajectory: Trajectory, index: int) -> None:
+        trajectory.engine = index
+        trajectory.incarnation = self.engines[index].incarnation
+        self._load(index, 1)
+        prefill = self._top(self._heaps[self._prefill]) if self.classes[index] in self._decode else None
+        if prefill is not None:
+            trajectory.prefill_engine = prefill
+            trajectory.prefill_incarnation = self.engines[prefill].incarnation
+            self._load(prefill, 1)
+
+    def release(self, trajectory: Trajectory) -> None:
+        """Undo the binding."""
+        if self._alive(trajectory.engine, trajectory.incarnation):
+            self._load(trajectory.engine, -1)
+        if self._alive(trajectory.prefill_engine, trajectory.prefill_incarnation):
+            self._load(trajectory.prefill_engine, -1)
+        trajectory.engine = trajectory.incarnation = -1
+        trajectory.prefill_engine = trajectory.prefill_incarnation = -1
+
+    def changed(self, index: int) -> None:
+        """An engine came up, or its load was set: offer it again."""
+        self._load(index, 0)
+
+    def _load(self, index: int, change: int) -> None:
+        engine = self.engines[index]
+        engine.load += change
+        entry = (engine.load * self._cost[index], index)
+        for heap in self._class_heaps[self.classes[index]]:
+            heappush(heap, entry)
+
+    def _top(self, heap: Heap) -> int | None:
+        while heap:
+            cost, index = heap[0]
+            engine = self.engines[index]
+            if engine.status is EngineStatus.UP and engine.load * self._cost[index] == cost:
+                return index
+            heappop(heap)
+        return None

@@ -1,0 +1,115 @@
+"""The trainer's loop: get a batch, update the weights, train - in the order that the policy says."""
+
+from rollart.domain.commands import StopRun, TrainBatch
+from rollart.domain.events import TrainingEnded
+from rollart.sched.buffer import Buffer
+from rollart.sched.config import ControllerConfig
+from rollart.sched.orders import Orders
+from rollart.sched.parts.registry import Policy
+from rollart.sched.state import ControllerState
+from rollart.sched.weights import Weights
+
+
+class TrainingLoop:
+    """Takes batches, one at a time, and sends new versions on their way; the weight update's `Loop`."""
+
+    __slots__ = ("_buffer", "_config", "_orders", "_shared", "_state", "_update_first", "_weights")
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        state: ControllerState,
+        policy: Policy,
+        orders: Orders,
+        buffer: Buffer,
+        weights: Weights,
+    ) -> None:
+        self._config = config
+        self._state = state
+        self._orders = orders
+        self._buffer = buffer
+        self._weights = weights
+        self._update_first = policy.sync.order == "update_first"
+        self._shared = any(group.time_shared for group in config.classes)
+
+    def start(self) -> None:
+        """Open the rollout of the first batch."""
+        self._buffer.admit()
+
+    def get_batch(self) -> None:
+        """Take a batch if the trainer is free and one is ready; while an update runs, admission does not count it."""
+        state = self._state
+        if state.stopped or state.training >= 0 or state.batch or self._weights.blocked:
+            return
+        if self._update_first and state.trained > state.installed:
+            return
+        if not self._buffer.batch_is_ready():
+            return
+        state.batch_installed = state.installed
+        state.batch = self._buffer.take_batch()
+        state.taken += 1
+        if state.trained > state.installed:
+            self._weights.install()
+        else:
+            self._train()
+
+    def _train(self) -> None:
+        self._state.counted = self._state.taken
+        if self._shared:
+            self._weights.offload()
+        else:
+            self._order_training()
+        self._buffer.admit()
+
+    def _order_training(self) -> None:
+        state = self._state
+        batch, state.batch = state.batch, []
+        state.training = self._orders.issue(
+            TrainBatch,
+            -1,
+            step=state.taken - 1,
+            version=state.trained + 1,
+            installed=state.batch_installed,
+            trajectories=tuple(t.id for t in batch),
+            start_versions=tuple(t.start_version for t in batch),
+            context_tokens=tuple(t.total_tokens for t in batch),
+        )
+
+    def on_trained(self, event: TrainingEnded) -> None:
+        """A version is made: publish it, and look for the next batch; after the last step, stop."""
+        state = self._state
+        if state.open.pop(event.command_id, None) is None:
+            return
+        state.training = -1
+        state.trained = event.version
+        if state.taken >= self._config.steps:
+            self._stop()
+            return
+        self._weights.trained(event.version)
+        if self._update_first:
+            self._weights.install()
+        else:
+            self.get_batch()
+
+    def _stop(self) -> None:
+        self._buffer.end_all()
+        self._orders.issue(StopRun, -1)
+        self._state.stopped = True
+
+    # What the weight update tells (Loop)
+
+    def installed(self) -> None:
+        """Evict what the new version makes too old, before the engines spend time on it."""
+        self._buffer.evict()
+
+    def resumed(self) -> None:
+        """Go on: train on the batch that waited, or look for one; a new version may open the quota."""
+        if self._state.batch:
+            self._train()
+        else:
+            self._buffer.admit()
+            self.get_batch()
+
+    def offloaded(self) -> None:
+        """The devices are the trainer's."""
+        self._order_training()
