@@ -78,11 +78,7 @@ def _next_turn(
     """(kept tokens, new tokens) of the turn after `output` was generated on `context`."""
     stripped = round(rules.strip_share * output)
     compaction = rules.compaction
-    if (
-        compaction is not None
-        and output
-        and context + output - stripped + observation > compaction.limit_tokens
-    ):
+    if compaction is not None and output and context + output - stripped + observation > compaction.limit_tokens:
         return prompt_tokens, compaction.summary_tokens + observation
     if stripped:
         return context, output - stripped + observation

@@ -9,9 +9,7 @@ from rollart.workload.openai_chat import OpenAIChatImporter
 from rollart.workload.tau_bench import TauBenchImporter
 from rollart.workload.trace import TraceTrajectory
 
-IMPORTERS: dict[str, Importer] = {
-    importer.format: importer for importer in (TauBenchImporter(), OpenAIChatImporter())
-}
+IMPORTERS: dict[str, Importer] = {importer.format: importer for importer in (TauBenchImporter(), OpenAIChatImporter())}
 
 
 def import_trace(format_name: str, path: Path) -> Iterator[TraceTrajectory]:

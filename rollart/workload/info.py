@@ -1,82 +1,121 @@
-"""What a trace holds, in one pass and bounded memory: constant, apart from some hundred bytes for each group.
+"""Summarises a trace, one trajectory at a time."""
 
-Token work is counted as a perfect prefix cache would see it: a turn finds what is kept of its own history, a
-group its shared prompt once a first member has computed it, and the last token of a context is always
-computed.
-"""
+from collections.abc import Iterable
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
-from rollart.workload.distribution import Summary
-
-QUANTITIES = (
-    "turns",
-    "prompt_tokens",
-    "observation_tokens",
-    "output_tokens",
-    "context_tokens",
-    "response_tokens",
-    "env_s",
-    "reset_s",
-    "reward_s",
-)
-"""Per turn: observation, output, env_s. Per trajectory the others: longest context, response = all output."""
+from rollart.workload.distribution import Distribution
+from rollart.workload.task_info import QUANTITIES, TaskInfo, TraceInfo
+from rollart.workload.trace import TraceTrajectory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskInfo:
-    """One task of a trace. Shares are in [0, 1]; None where nothing was recorded to tell it from."""
+def trace_info(trajectories: Iterable[TraceTrajectory]) -> TraceInfo:
+    """Read all trajectories once and summarise them by task."""
+    tallies: dict[str, _Tally] = {}
+    for trajectory in trajectories:
+        tally = tallies.get(trajectory.task)
+        if tally is None:
+            tally = tallies[trajectory.task] = _Tally()
+        tally.add(trajectory)
+    return TraceInfo(tasks=tuple(tally.info(task) for task, tally in tallies.items()))
 
-    task: str
-    trajectories: int
-    groups: int
-    groups_without_signal: int
-    """Groups of two and more scored members that all got the same reward."""
-    failed_share: float
-    truncated_share: float
-    reward_mean: float | None
-    quantities: dict[str, Summary | None]
-    context_tokens_sent: int
-    """Sum of the contexts of all generations: prefill without any cache."""
-    prefill_tokens: int
-    """Prefill with a perfect cache."""
-    decode_tokens: int
-    provenance: dict[str, tuple[str, ...]]
-    """Per field, every provenance that its trajectories state."""
+
+class _Group:
+    """Rewards of one group, and the length of the prompt its members share."""
+
+    __slots__ = ("highest", "lowest", "scored", "shared_tokens")
+
+    def __init__(self, shared_tokens: int) -> None:
+        self.shared_tokens = shared_tokens
+        self.scored = 0
+        self.lowest = 0.0
+        self.highest = 0.0
+
+    def score(self, reward: float) -> None:
+        self.lowest = min(self.lowest, reward) if self.scored else reward
+        self.highest = max(self.highest, reward) if self.scored else reward
+        self.scored += 1
 
     @property
-    def prefill_per_decode(self) -> float | None:
-        """Prefilled tokens, with a perfect cache, for one decoded."""
-        return self.prefill_tokens / self.decode_tokens if self.decode_tokens else None
-
-    @property
-    def ideal_hit_rate(self) -> float | None:
-        """Share of the sent tokens that a perfect prefix cache holds."""
-        sent = self.context_tokens_sent
-        return 1.0 - self.prefill_tokens / sent if sent else None
+    def without_signal(self) -> bool:
+        return self.scored >= 2 and self.lowest == self.highest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceInfo:
-    """All tasks of a trace, in the order of their first line."""
+class _Tally:
+    """Running figures of one task."""
 
-    tasks: tuple[TaskInfo, ...]
+    def __init__(self) -> None:
+        self._found = {name: Distribution() for name in QUANTITIES}
+        self._groups: dict[str, _Group] = {}
+        self._trajectories = 0
+        self._failed = 0
+        self._truncated = 0
+        self._scored = 0
+        self._reward_sum = 0.0
+        self._sent_tokens = 0
+        self._hit_tokens = 0
+        self._decoded_tokens = 0
+        self._provenance: dict[str, set[str]] = {}
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {task.task: _task_dict(task) for task in self.tasks}
+    def add(self, trajectory: TraceTrajectory) -> None:
+        """Count one trajectory in."""
+        self._trajectories += 1
+        self._failed += trajectory.outcome == "failed" or trajectory.reset_outcome != "ok"
+        self._truncated += trajectory.outcome == "truncated"
+        for name, how in trajectory.provenance.items():
+            self._provenance.setdefault(name, set()).add(how)
+        self._add_quantities(trajectory)
+        group = self._groups.get(trajectory.group)
+        self._add_token_work(trajectory, 0 if group is None else group.shared_tokens)
+        if group is None:
+            group = self._groups[trajectory.group] = _Group(trajectory.prompt_tokens)
+        if trajectory.reward is not None:
+            self._scored += 1
+            self._reward_sum += trajectory.reward
+            group.score(trajectory.reward)
 
-    def as_rows(self) -> list[tuple[str, str, int, float, float, float, float, float]]:
-        """(task, quantity, count, mean, p50, p90, p99, max) for a table; what was not recorded has no row."""
-        return [
-            (task.task, name, found.count, found.mean, found.p50, found.p90, found.p99, found.max)
-            for task in self.tasks
-            for name, found in task.quantities.items()
-            if found is not None
-        ]
+    def _add_quantities(self, trajectory: TraceTrajectory) -> None:
+        found, turns = self._found, trajectory.turns
+        own_prompt = turns[0].prompt_tokens if turns else 0
+        found["turns"].add(len(turns))
+        found["prompt_tokens"].add(trajectory.prompt_tokens + own_prompt)
+        found["response_tokens"].add(sum(turn.output_tokens for turn in turns))
+        for index, turn in enumerate(turns):
+            found["output_tokens"].add(turn.output_tokens)
+            if index:
+                found["observation_tokens"].add(turn.prompt_tokens)
+            if turn.env_s is not None:
+                found["env_s"].add(turn.env_s)
+        if trajectory.reset_s is not None:
+            found["reset_s"].add(trajectory.reset_s)
+        if trajectory.reward_s is not None:
+            found["reward_s"].add(trajectory.reward_s)
 
+    def _add_token_work(self, trajectory: TraceTrajectory, shared_tokens: int) -> None:
+        """`shared_tokens`: of the prompt, what an earlier member of the group has computed."""
+        cached = min(shared_tokens, trajectory.prompt_tokens)
+        longest = 0
+        for turn, context in zip(trajectory.turns, trajectory.contexts(), strict=True):
+            if turn.kept_tokens is not None:
+                cached = min(cached, turn.kept_tokens)
+            self._sent_tokens += context
+            self._hit_tokens += min(cached, max(0, context - 1))
+            self._decoded_tokens += turn.output_tokens
+            cached = context + turn.output_tokens
+            longest = max(longest, cached)
+        self._found["context_tokens"].add(longest)
 
-def _task_dict(task: TaskInfo) -> dict[str, Any]:
-    rates = {"prefill_per_decode": task.prefill_per_decode, "ideal_hit_rate": task.ideal_hit_rate}
-    return asdict(task) | rates
+    def info(self, task: str) -> TaskInfo:
+        """The figures so far."""
+        return TaskInfo(
+            task=task,
+            trajectories=self._trajectories,
+            groups=len(self._groups),
+            groups_without_signal=sum(group.without_signal for group in self._groups.values()),
+            failed_share=self._failed / self._trajectories,
+            truncated_share=self._truncated / self._trajectories,
+            reward_mean=self._reward_sum / self._scored if self._scored else None,
+            quantities={name: found.summary() for name, found in self._found.items()},
+            context_tokens_sent=self._sent_tokens,
+            prefill_tokens=self._sent_tokens - self._hit_tokens,
+            decode_tokens=self._decoded_tokens,
+            provenance={name: tuple(sorted(how)) for name, how in sorted(self._provenance.items())},
+        )

@@ -70,9 +70,7 @@ class _FigureKeys(_Sourced):
         if self.tail is not None and top >= 1.0:
             raise ValueError("has a tail behind its maximum; leave out the quantile 1")
         if self.prompt_share + self.member_share > 1.0:
-            raise ValueError(
-                f"prompt_share + member_share is {self.prompt_share + self.member_share:g}; at most 1"
-            )
+            raise ValueError(f"prompt_share + member_share is {self.prompt_share + self.member_share:g}; at most 1")
         return self
 
     def largest(self) -> float:
@@ -124,9 +122,7 @@ class _CompactionKeys(_Sourced):
 
     def compaction(self) -> Compaction:
         """As a rule of the domain."""
-        return Compaction(
-            limit_tokens=self.limit_tokens, summary_tokens=self.summary_tokens, source=self.provenance()
-        )
+        return Compaction(limit_tokens=self.limit_tokens, summary_tokens=self.summary_tokens, source=self.provenance())
 
 
 class _TaskKeys(BaseModel):
@@ -170,9 +166,7 @@ class _TaskKeys(BaseModel):
             **{figure: getattr(self, figure).figure() for figure in figures},
             reset_failures=self.reset_failures.rates(),
             step_failures=self.step_failures.rates(),
-            success=Success(
-                mean=self.success.mean, spread=self.success.spread, source=self.success.provenance()
-            ),
+            success=Success(mean=self.success.mean, spread=self.success.spread, source=self.success.provenance()),
             strip_share=self.strip_reasoning.share if self.strip_reasoning else 0.0,
             compaction=self.compaction.compaction() if self.compaction else None,
         )
@@ -206,9 +200,7 @@ def load_profile(path: Path) -> Profile:
 def profile_from_mapping(document: object, place: str) -> Profile:
     """Check a profile given as plain mappings; `place` begins the message of a TraceError."""
     if not isinstance(document, Mapping):
-        raise TraceError(
-            f"{place}: holds {type(document).__name__}; a profile is a mapping with schema, name, tasks"
-        )
+        raise TraceError(f"{place}: holds {type(document).__name__}; a profile is a mapping with schema, name, tasks")
     try:
         keys = _ProfileKeys.model_validate(document)
     except ValidationError as error:

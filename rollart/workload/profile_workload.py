@@ -124,10 +124,8 @@ class _TaskDraw:
         turns_z, length_z, env_z, reset_z, reset_fate, success_z, reward_z = draw.standard_normal(7).tolist()
         turns = max(1, round(self._turns.once(difficulty, turns_z)))
         noise = draw.standard_normal((4, turns))
-        output = np.rint(self._output.every_turn(difficulty, length_z, noise[0])).astype(np.int64).tolist()
-        observation = self._observation.every_turn(difficulty, length_z, noise[1])
-        new = np.rint(observation).astype(np.int64).tolist()
-        new[0] = 0
+        output = _whole(self._output.every_turn(difficulty, length_z, noise[0]))
+        new = self._observations(difficulty, length_z, noise[1]) if turns > 1 else [0]
         plan = plan_context(self._rules, known.tokens, new, output)
         turns = len(plan.output_tokens)
         env_s = self._env.every_turn(difficulty, env_z, noise[2, :turns]).tolist()
@@ -166,6 +164,12 @@ class _TaskDraw:
         self._known_prompts[prompt] = known
         return known
 
+    def _observations(self, difficulty: float, length_z: float, noise: NDArray[np.float64]) -> list[int]:
+        """New tokens of every turn; the first has only the prompt."""
+        new = _whole(self._observation.every_turn(difficulty, length_z, noise))
+        new[0] = 0
+        return new
+
     def _fates(self, scores: NDArray[np.float64], env_s: list[float]) -> list[StepOutcome] | None:
         """Outcomes of the steps; sets the time of those that never answer."""
         outcomes = self._step_outcomes
@@ -176,6 +180,12 @@ class _TaskDraw:
             if fate is StepOutcome.TIMEOUT:
                 env_s[turn] = outcomes.timeout_s
         return fates
+
+
+def _whole(values: NDArray[np.float64]) -> list[int]:
+    """Values >= 0, rounded to the nearest integer."""
+    tokens: list[int] = (values + 0.5).astype(np.int64).tolist()
+    return tokens
 
 
 def _success_score(success: Success) -> float:

@@ -120,9 +120,7 @@ def check_quantiles(points: list[tuple[float, float]], minimum: float, maximum: 
         if not math.isfinite(value) or value < 0.0:
             raise ValueError(f"value {value:g} at p = {p:g} must be a finite number >= 0")
         if value < last:
-            raise ValueError(
-                f"value {value:g} at p = {p:g} is below {last:g}; values must not fall as p grows"
-            )
+            raise ValueError(f"value {value:g} at p = {p:g} is below {last:g}; values must not fall as p grows")
         last = value
     if last > maximum:
         raise ValueError(f"value {last:g} is above max {maximum:g}")

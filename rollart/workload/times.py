@@ -34,9 +34,7 @@ class DrawnTimes:
         reset_z, env_z, reward_z = draw.standard_normal(3).tolist()
         shared = law.env_s.prompt_share + law.env_s.member_share
         scores = math.sqrt(shared) * env_z + math.sqrt(1.0 - shared) * draw.standard_normal(turns)
-        return Times(
-            law.reset_s.law.at(reset_z), law.env_s.law.at_all(scores).tolist(), law.reward_s.law.at(reward_z)
-        )
+        return Times(law.reset_s.law.at(reset_z), law.env_s.law.at_all(scores).tolist(), law.reward_s.law.at(reward_z))
 
     def _law(self, task: str) -> TaskProfile:
         tasks = self._profile.tasks
@@ -53,9 +51,7 @@ def lacks_times(trajectory: TraceTrajectory) -> bool:
     return unset or any(turn.env_s is None for turn in trajectory.turns)
 
 
-def fill_times(
-    trajectories: Iterable[TraceTrajectory], profile: Profile, seed: int
-) -> Iterator[TraceTrajectory]:
+def fill_times(trajectories: Iterable[TraceTrajectory], profile: Profile, seed: int) -> Iterator[TraceTrajectory]:
     """The same trajectories with every missing time drawn, and marked so in `provenance`."""
     times = DrawnTimes(profile, seed)
     for index, trajectory in enumerate(trajectories):

@@ -127,21 +127,15 @@ def check_trajectory(trajectory: TraceTrajectory) -> None:
             raise ValueError("turns is empty though the reset was ok; must have at least one turn")
         return
     if trajectory.reset_outcome != "ok":
-        raise ValueError(
-            f"turns has {len(turns)} turns after a {trajectory.reset_outcome} reset; must be empty"
-        )
+        raise ValueError(f"turns has {len(turns)} turns after a {trajectory.reset_outcome} reset; must be empty")
     held = trajectory.prompt_tokens
     for index, turn in enumerate(turns):
         kept = turn.kept_tokens
         if kept is not None and kept > held:
-            raise ValueError(
-                f"turns[{index}].kept_tokens is {kept}; must be <= {held}, the context before it"
-            )
+            raise ValueError(f"turns[{index}].kept_tokens is {kept}; must be <= {held}, the context before it")
         held = (held if kept is None else kept) + turn.prompt_tokens + turn.output_tokens
         if turn.outcome != "ok" and index + 1 < len(turns):
-            raise ValueError(
-                f"turns[{index}].outcome is {turn.outcome!r}; must be 'ok' unless it is the last turn"
-            )
+            raise ValueError(f"turns[{index}].outcome is {turn.outcome!r}; must be 'ok' unless it is the last turn")
     if turns[-1].outcome != "ok" and trajectory.outcome == "ok":
         raise ValueError(f"outcome is 'ok'; must be 'failed', as the last turn is {turns[-1].outcome!r}")
     if trajectory.prompt_tokens + turns[0].prompt_tokens == 0:

@@ -42,9 +42,7 @@ def _explain_validation(line: bytes, text: str) -> str:
     if expected := _EXPECTED.match(message):
         kinds, bound, _ = expected.groups()
         wanted = " or ".join(_NUMBER_NAMES.get(kind, kind) for kind in kinds.split(" | "))
-        return (
-            f"{path or 'the line'} is {_value_at(line, path)}; must be {wanted}{f' {bound}' if bound else ''}"
-        )
+        return f"{path or 'the line'} is {_value_at(line, path)}; must be {wanted}{f' {bound}' if bound else ''}"
     if "enum value" in message:
         return _explain_choice(line, path or "provenance")
     if not path:

@@ -43,9 +43,7 @@ class _Record:
 class TraceWorkload:
     """Plays recorded trajectories; all of them are held in memory."""
 
-    def __init__(
-        self, trajectories: Iterable[TraceTrajectory], *, times: Profile | None = None, seed: int = 0
-    ) -> None:
+    def __init__(self, trajectories: Iterable[TraceTrajectory], *, times: Profile | None = None, seed: int = 0) -> None:
         """`times` names the profile for missing times; TraceError if some are missing and none is given.
 
         A reward that was not recorded counts as 0; an output of no token as one token.
