@@ -1,0 +1,113 @@
+"""The requests that decode, as sums: what k iterations of them cost, need and finish.
+
+Iterations are numbered without gaps.  A request that decodes gains one token per iteration, so its tokens
+with KV are `kv_offset + iteration`, its place within a block is fixed by `kv_offset mod block_size`, and the
+iteration after which it is complete is known when it joins.
+"""
+
+from heapq import heappop, heappush
+
+from rollart.serving.request import Request
+
+
+class DecodeBatch:
+    """`size` decoding requests with `tokens` resident tokens before iteration `iteration`.
+
+    `tokens` counts the token that the iteration computes, so it is what attention reads.
+    """
+
+    __slots__ = ("_finishing", "_phases", "block_size", "iteration", "size", "tokens")
+
+    def __init__(self, block_size: int) -> None:
+        self.block_size = block_size
+        self.iteration = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all requests."""
+        self.size = 0
+        self.tokens = 0
+        self._phases = [0] * self.block_size
+        self._finishing: list[tuple[int, int, Request]] = []
+
+    def join(self, request: Request) -> None:
+        """Let a request decode from the next iteration on; all its known tokens but one have KV."""
+        known = request.known_tokens
+        iteration = self.iteration
+        offset = request.kv_offset = known - 1 - iteration
+        self.size += 1
+        self.tokens += known
+        self._phases[offset % self.block_size] += 1
+        left = request.output_tokens + request.context_tokens - known
+        heappush(self._finishing, (iteration + left, request.ticket, request))
+
+    def leave(self, request: Request) -> int:
+        """Take a request out and return its tokens with KV; the caller voids its ticket."""
+        offset = request.kv_offset
+        computed = offset + self.iteration
+        self.size -= 1
+        self.tokens -= computed + 1
+        self._phases[offset % self.block_size] -= 1
+        return computed
+
+    def advance(self, iterations: int) -> None:
+        """Every request gains a token per iteration."""
+        self.iteration += iterations
+        self.tokens += iterations * self.size
+
+    def pop_finished(self) -> list[Request]:
+        """Requests that are complete before the next iteration, in order of admission; they still belong."""
+        heap = self._finishing
+        iteration = self.iteration
+        finished = []
+        while heap and heap[0][0] <= iteration:
+            _, ticket, request = heappop(heap)
+            if request.ticket == ticket:
+                finished.append(request)
+        return finished
+
+    def iterations_to_finish(self) -> int:
+        """Iterations until the first request is complete; the batch is not empty."""
+        heap = self._finishing
+        while heap[0][2].ticket != heap[0][1]:
+            heappop(heap)
+        return heap[0][0] - self.iteration
+
+    def needs_block(self, request: Request) -> bool:
+        """Whether the next iteration of the request starts a new block."""
+        return (request.kv_offset + self.iteration) % self.block_size == 0
+
+    def blocks_now(self) -> int:
+        """Blocks that the next iteration starts."""
+        return self._phases[-self.iteration % self.block_size]
+
+    def blocks_later(self, iterations: int) -> int:
+        """Blocks that this many iterations after the next one start."""
+        size = self.block_size
+        cycles, rest = divmod(iterations, size)
+        blocks = cycles * self.size
+        if rest:
+            # Iteration m starts a block for offsets congruent to -m: a run of bins, downwards.
+            phases = self._phases
+            low = -(self.iteration + rest) % size
+            high = low + rest
+            blocks += sum(phases[low:high])
+            if high > size:
+                blocks += sum(phases[: high - size])
+        return blocks
+
+    def iterations_within(self, blocks: int, iterations: int) -> int:
+        """How many of this many iterations after the next one can be had for so many blocks."""
+        size = self.block_size
+        batch = self.size
+        if -(-iterations // size) * batch <= blocks:
+            return iterations
+        cycles, blocks = divmod(blocks, batch)
+        fitting = cycles * size
+        phases = self._phases
+        position = -(self.iteration + 1 + fitting) % size
+        while fitting < iterations and phases[position] <= blocks:
+            blocks -= phases[position]
+            position -= 1  # Bin -1 is the last one: the run wraps by itself.
+            fitting += 1
+        return min(fitting, iterations)

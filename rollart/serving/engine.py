@@ -1,0 +1,401 @@
+"""The model of one LLM engine: iteration-exact, but woken only when its batch changes.
+
+The engine is told the time and never reads a clock.  Its driver calls `advance` at `next_wake`, and any other
+method with a `now` that is not beyond `next_wake`.  Between two wake-ups the engine runs a `Step` of one or
+many iterations; whatever arrives shortens the step to the boundary where it can first be seen.
+
+What an iteration knows.  An iteration that starts at a boundary was composed `scheduling_lag` boundaries
+earlier: it sees submissions and aborts made strictly before that moment, and slots and blocks of requests
+that had finished by then.  When nothing is left to run, the pipeline drains and the next iteration is composed
+with all that is known.  The same happens after a suspension and a weight update, which take effect at the
+first boundary at or after their moment.
+"""
+
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING
+
+from rollart.domain.errors import CapacityError, InvariantError
+from rollart.serving.config import EngineConfig
+from rollart.serving.counters import Counters, Usage
+from rollart.serving.request import Completion, Request, Role
+from rollart.serving.scheduler import Scheduler
+from rollart.serving.step import Step
+
+if TYPE_CHECKING:
+    from rollart.costs.interface import EngineCosts, LinearPiece
+
+
+class Engine:
+    """One inference replica: batching, KV cache and prefix cache under given costs.
+
+    `next_wake` is when `advance` is due next (seconds, infinite when nothing is).
+    """
+
+    __slots__ = (
+        "_aborts",
+        "_arrivals",
+        "_block_size",
+        "_costs",
+        "_counters",
+        "_lag",
+        "_live",
+        "_pieces",
+        "_scheduler",
+        "_step",
+        "_stepping",
+        "_suspended",
+        "_updating",
+        "config",
+        "next_wake",
+    )
+
+    def __init__(self, config: EngineConfig, costs: "EngineCosts") -> None:
+        self.config = config
+        self.next_wake = inf
+        self._costs = costs
+        self._lag = config.scheduling_lag
+        self._block_size = config.block_size
+        self._counters = Counters()
+        self._scheduler = Scheduler(config, self._counters)
+        self._step = Step()
+        self._stepping = False
+        self._suspended = False
+        self._updating = False
+        self._live: dict[int, Request] = {}
+        # Submissions and aborts that no iteration has seen yet.
+        self._arrivals: deque[Request] = deque()
+        self._aborts: deque[tuple[float, Request]] = deque()
+        # Per batch size the last piece and the tokens it was asked for.
+        self._pieces: dict[int, tuple[int, LinearPiece]] = {}
+
+    @property
+    def running(self) -> int:
+        """Requests that have been admitted, aborted ones included until their row has left."""
+        return len(self._scheduler.running)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that have been submitted but not admitted, or preempted."""
+        return len(self._arrivals) + len(self._scheduler.waiting)
+
+    def submit(self, request: Request, now: float) -> None:
+        """Hand over a new request.
+
+        Raises CapacityError when it could not even run alone, and InvariantError when it makes no sense.
+        """
+        self._check_time(now)
+        self._check_request(request)
+        size = self._block_size
+        if request.shared_tokens:
+            request.shared_blocks = (request.shared_tokens - 1) // size
+        if request.reusable_tokens:
+            known_before = min(request.reusable_tokens, request.context_tokens - 1)
+            request.peak_tokens = known_before - known_before % size
+        request.submitted_s = now
+        self._live[request.request_id] = request
+        self._arrivals.append(request)
+        if not self._stepping:
+            if not self._suspended and self.next_wake > now:
+                self.next_wake = now
+            return
+        # Behind an earlier one, or behind one that cannot be admitted, an arrival changes nothing yet.
+        scheduler = self._scheduler
+        if (
+            self._step.iterations > 1
+            and len(self._arrivals) == 1
+            and not scheduler.waiting
+            and len(scheduler.running) < self.config.max_num_seqs
+        ):
+            self._cut(self._step.iterations_past(now) + self._lag)
+
+    def abort(self, request_id: int, now: float) -> int:
+        """Give up a request and return the tokens it has made.
+
+        For the caller it is gone at once; its row leaves the batch when the next iteration is composed.
+        Raises InvariantError when the engine does not have it (any more).
+        """
+        self._check_time(now)
+        request = self._live.pop(request_id, None)
+        if request is None:
+            raise InvariantError(f"engine: abort of request {request_id}, which is not here; it may have completed")
+        made = self._tokens_made(request, now)
+        if self._stepping:
+            self._aborts.append((now, request))
+            self._cut(self._step.iterations_past(now) + self._lag)
+        else:
+            self._see_arrivals(inf)
+            self._scheduler.drop(request)
+            self._observe_kv(now)
+        return made
+
+    def suspend(self, now: float) -> float:
+        """Start no further iteration; return when the one that runs has ended (now, if none does)."""
+        self._check_time(now)
+        self._suspended = True
+        if self._stepping:
+            self._cut(self._step.iterations_until(now))
+            return self._step.end_s
+        self.next_wake = inf
+        return now
+
+    def resume(self, now: float) -> None:
+        """Lift a suspension."""
+        if self._suspended:
+            self._suspended = False
+            if not self._stepping and self._live:
+                self.next_wake = now
+
+    def update_weights(self, now: float) -> None:
+        """Install new weights, at once or when the running iteration ends.
+
+        The prefix cache is lost and running requests go back to waiting, first in line, to compute prompt and
+        tokens made again; with `keep_kv_on_update` nothing is lost.
+        """
+        self._check_time(now)
+        if self.config.keep_kv_on_update:
+            return
+        if self._stepping:
+            self._updating = True
+            self._cut(self._step.iterations_until(now))
+        else:
+            self._see_arrivals(inf)
+            self._scheduler.lose_kv()
+            self._observe_kv(now)
+
+    def kill(self, now: float) -> list[tuple[int, int]]:
+        """Die, and return (request id, tokens made) of every request; the engine is empty afterwards."""
+        self._check_time(now)
+        made = [(key, self._tokens_made(request, now)) for key, request in self._live.items()]
+        counters = self._counters
+        if self._stepping:
+            self._count_iterations(self._step.iterations_ended(now))
+            counters.busy_s += now - self._step.start_s
+        self._observe_kv(now)
+        self._scheduler.clear()
+        self._observe_kv(now)
+        self._live.clear()
+        self._arrivals.clear()
+        self._aborts.clear()
+        self._stepping = self._suspended = self._updating = False
+        self.next_wake = inf
+        return made
+
+    def advance(self, now: float) -> list[Completion]:
+        """Run up to `now` and return what completed, in order of time and admission."""
+        done: list[Completion] = []
+        while self.next_wake <= now:
+            time = self.next_wake
+            if self._stepping:
+                self._end_step(time, done)
+            else:
+                self._start_step(time, inf)
+        return done
+
+    def usage(self, now: float) -> Usage:
+        """The counters as they stand now, iterations that have ended included."""
+        c, scheduler = self._counters, self._scheduler
+        batch, kv = scheduler.batch, scheduler.kv
+        busy_s, iterations, used = c.busy_s, 0, kv.used
+        if self._stepping:
+            busy_s += now - self._step.start_s
+            iterations = self._step.iterations_ended(now)
+            used += batch.blocks_later(iterations - 1) if iterations > 1 else 0
+        return Usage(
+            time_s=now,
+            busy_s=busy_s,
+            iterations=c.iterations + iterations,
+            prefill_tokens=c.prefill_tokens,
+            decode_tokens=c.decode_tokens + iterations * batch.size,
+            cached_tokens=c.cached_tokens,
+            lost_history_tokens=c.lost_history_tokens,
+            preempted_tokens=c.preempted_tokens,
+            updated_tokens=c.updated_tokens,
+            preemptions=c.preemptions,
+            completions=c.completions,
+            kv_block_s=c.kv_block_s + 0.5 * (c.kv_blocks + used) * (now - c.kv_since_s),
+            kv_used_blocks=used,
+            kv_idle_blocks=kv.idle,
+            running=self.running,
+            waiting=self.waiting,
+        )
+
+    def _end_step(self, now: float, done: list[Completion]) -> None:
+        """The step is over: complete what it finished, then start the next one."""
+        step, scheduler = self._step, self._scheduler
+        # Under lag the next iteration was composed when the last one of this step started.
+        seen_s = step.boundary_s(step.iterations - 1) if self._lag else now
+        self._stepping = False
+        self._counters.busy_s += now - step.start_s
+        self._count_iterations(step.iterations)
+        finished = scheduler.end_iterations(step.iterations, now)
+        self._observe_kv(now)
+        hold = self._lag > 0
+        for request in finished:
+            scheduler.retire(request, hold)
+            # An aborted one has no one to tell.
+            if self._live.get(request.request_id) is request:
+                del self._live[request.request_id]
+                done.append(_completion(request, now))
+                self._counters.completions += 1
+        if self._suspended or self._updating:
+            self._drain(now)
+            return
+        self._start_step(now, seen_s)
+
+    def _drain(self, now: float) -> None:
+        """No iteration is under way: apply all that is pending, and go on unless suspended."""
+        self._see_arrivals(inf)
+        self._see_aborts(inf)
+        self._scheduler.release_held()
+        if self._updating:
+            self._updating = False
+            self._scheduler.lose_kv()
+        self._observe_kv(now)
+        self.next_wake = inf
+        if not self._suspended:
+            self._start_step(now, inf)
+
+    def _start_step(self, now: float, seen_s: float) -> None:
+        """Compose an iteration out of what was known before `seen_s`; run it while nothing changes."""
+        scheduler = self._scheduler
+        batch = scheduler.batch
+        if seen_s == inf:
+            self._observe_kv(now)
+            if scheduler.held:
+                scheduler.release_held()
+        if self._arrivals:
+            self._see_arrivals(seen_s)
+        if self._aborts:
+            self._see_aborts(seen_s)
+        chunks = scheduler.compose(now)
+        if not chunks and not batch.size:
+            self._start_empty(now, seen_s)
+            return
+        step = self._step
+        if chunks:
+            duration_s = self._costs.mixed_s(batch.size, batch.tokens, chunks)
+            step.begin(now, 1, duration_s, 0.0, 0, 0)
+        else:
+            piece = self._piece(batch.size, batch.tokens)
+            iterations = self._iterations_alike(piece)
+            step.begin(now, iterations, piece.base_s, piece.per_token_s, batch.size, batch.tokens)
+        for request in scheduler.arrived_kv:
+            if request.first_token_s is None:
+                request.first_token_s = step.boundary_s(1)
+        self._stepping = True
+        self.next_wake = step.end_s
+        self._observe_kv(now)
+
+    def _start_empty(self, now: float, seen_s: float) -> None:
+        """Nothing to run with what was seen: look at everything, and rest if that is nothing either."""
+        if seen_s < inf:
+            self._start_step(now, inf)
+            return
+        self.next_wake = inf
+        self._observe_kv(now)
+        if self._scheduler.waiting:
+            raise InvariantError(f"engine: {self.waiting} requests wait at {now} s and none can run")
+
+    def _iterations_alike(self, piece: "LinearPiece") -> int:
+        """Iterations until a request finishes, blocks run out, costs bend, or news is seen."""
+        scheduler = self._scheduler
+        batch, kv, waiting = scheduler.batch, scheduler.kv, scheduler.waiting
+        if self._aborts or (waiting and (scheduler.preempting or scheduler.held)):
+            return 1
+        if self._arrivals and not waiting and len(scheduler.running) < self.config.max_num_seqs:
+            return 1
+        iterations = batch.iterations_to_finish()
+        room = piece.limit_tokens - batch.tokens
+        if room < (iterations - 1) * batch.size:
+            iterations = int(room // batch.size) + 1
+        if iterations > 1:
+            iterations = 1 + batch.iterations_within(kv.free + kv.idle, iterations - 1)
+        return iterations
+
+    def _piece(self, batch: int, tokens: int) -> "LinearPiece":
+        asked, piece = self._pieces.get(batch, (0, None))
+        if piece is None or not asked <= tokens <= piece.limit_tokens:
+            piece = self._costs.decode(batch, tokens)
+            self._pieces[batch] = (tokens, piece)
+        return piece
+
+    def _see_arrivals(self, seen_s: float) -> None:
+        arrivals, waiting = self._arrivals, self._scheduler.waiting
+        while arrivals and arrivals[0].submitted_s < seen_s:
+            waiting.append(arrivals.popleft())
+
+    def _see_aborts(self, seen_s: float) -> None:
+        aborts = self._aborts
+        while aborts and aborts[0][0] < seen_s:
+            self._scheduler.drop(aborts.popleft()[1])
+
+    def _cut(self, iterations: int) -> None:
+        self._step.cut(iterations)
+        self.next_wake = self._step.end_s
+
+    def _count_iterations(self, iterations: int) -> None:
+        counters = self._counters
+        counters.iterations += iterations
+        counters.decode_tokens += iterations * self._scheduler.batch.size
+
+    def _observe_kv(self, now: float) -> None:
+        self._counters.observe_kv(self._scheduler.kv.used, now)
+
+    def _tokens_made(self, request: Request, now: float) -> int:
+        """Tokens that the request has made here by now."""
+        scheduler = self._scheduler
+        made = request.known_tokens - request.context_tokens
+        if request not in scheduler.running:
+            return made
+        ended = self._step.iterations_ended(now) if self._stepping else 0
+        if request in scheduler.prefilling or request is scheduler.partial:
+            return made + (1 if ended and request is not scheduler.partial else 0)
+        return request.kv_offset + scheduler.batch.iteration + ended + 1 - request.context_tokens
+
+    def _check_time(self, now: float) -> None:
+        if now > self.next_wake:
+            raise InvariantError(
+                f"engine: told of {now} s, but it was due at {self.next_wake} s; call advance({now}) first"
+            )
+
+    def _check_request(self, request: Request) -> None:
+        context = request.context_tokens
+        if (
+            context < 1
+            or request.output_tokens < 1
+            or not 0 <= request.shared_tokens <= context
+            or not 0 <= request.reusable_tokens <= context
+            or request.request_id in self._live
+        ):
+            raise InvariantError(
+                f"engine: request {request.request_id} has context {context}, output {request.output_tokens},"
+                f" shared {request.shared_tokens}, reusable {request.reusable_tokens} tokens; context and"
+                " output are at least 1, shared and reusable at most the context, and the id is not in use"
+            )
+        kv_tokens = context + request.output_tokens - 1
+        if kv_tokens > self.config.kv_capacity_tokens:
+            raise CapacityError(
+                f"engine: request {request.request_id} needs the KV of {kv_tokens} tokens"
+                f" (context {context} + output {request.output_tokens} - 1), the engine holds"
+                f" {self.config.kv_capacity_tokens}; a larger engine or a shorter limit is needed"
+            )
+
+
+def _completion(request: Request, now: float) -> Completion:
+    scheduled_s, first_s = request.scheduled_s, request.first_token_s
+    assert scheduled_s is not None
+    assert first_s is not None
+    decode_from_s = scheduled_s if request.role is Role.DECODE else first_s
+    return Completion(
+        request.request_id,
+        now,
+        request.output_tokens,
+        request.cached_tokens,
+        scheduled_s - request.submitted_s,
+        first_s - request.submitted_s,
+        decode_from_s - scheduled_s,
+        now - decode_from_s,
+        request.recomputed_tokens,
+        request.preemptions,
+    )

@@ -1,0 +1,129 @@
+"""One generation request on an engine, and what the engine says when it is complete.
+
+A request is mutable: the caller fills the first half and hands it over, the engine owns the second half.
+The token made last has no KV before the next iteration computes it, so a decoding request has KV for all
+tokens it knows but one.
+"""
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rollart.serving.kvcache import Segment
+
+
+class Role(enum.Enum):
+    """Which phases of a request this engine runs."""
+
+    BOTH = "both"
+    PREFILL = "prefill"
+    """Complete when the prompt is computed and its first token made; the caller exports the KV."""
+    DECODE = "decode"
+    """The KV of all context tokens but the last arrives with the request."""
+
+
+class Loss(enum.Enum):
+    """Why KV that existed once has to be computed again."""
+
+    HISTORY = "history"
+    """Earlier turns: evicted, made on another engine, or lost to an update while the chain was idle."""
+    PREEMPTION = "preemption"
+    UPDATE = "update"
+
+
+class Request:
+    """A prompt, its place in the prefix cache, and how many tokens it will generate.
+
+    `chain` keys the trajectory; `group` the prompt whose `shared_tokens` leading tokens are common (one
+    value per group).  `context_tokens` is the whole prompt: earlier turns and tokens made before a migration
+    belong to it.  The leading `reusable_tokens` are identical to what the chain held before.
+    `output_tokens` will be made here; a PREFILL request makes one, whatever it says.
+    """
+
+    __slots__ = (
+        "cached_tokens",
+        "chain",
+        "chunk_tokens",
+        "computed_tokens",
+        "context_tokens",
+        "first_token_s",
+        "group",
+        "group_segment",
+        "known_tokens",
+        "kv_arrives",
+        "kv_offset",
+        "loss",
+        "output_tokens",
+        "peak_tokens",
+        "preemptions",
+        "recomputed_tokens",
+        "request_id",
+        "reusable_tokens",
+        "role",
+        "scheduled_s",
+        "shared_blocks",
+        "shared_tokens",
+        "submitted_s",
+        "ticket",
+    )
+
+    def __init__(
+        self,
+        *,
+        request_id: int,
+        chain: int,
+        context_tokens: int,
+        output_tokens: int,
+        group: int = 0,
+        shared_tokens: int = 0,
+        reusable_tokens: int = 0,
+        role: Role = Role.BOTH,
+    ) -> None:
+        self.request_id = request_id
+        self.chain = chain
+        self.group = group
+        self.shared_tokens = shared_tokens
+        self.context_tokens = context_tokens
+        self.reusable_tokens = reusable_tokens
+        self.output_tokens = 1 if role is Role.PREFILL else output_tokens
+        self.role = role
+        # From here on the engine's.  `known_tokens` (prompt and tokens made) and `computed_tokens` (those
+        # with KV) stand still while the request decodes: then kv_offset + iteration index have KV.
+        self.known_tokens = context_tokens
+        self.computed_tokens = 0
+        self.kv_offset = 0
+        self.chunk_tokens = 0
+        self.kv_arrives = role is Role.DECODE
+        # Order of admission, 0 while not running: an entry of the finish heap with another one is stale.
+        self.ticket = 0
+        self.group_segment: Segment | None = None
+        self.shared_blocks = 0
+        # Leading tokens that were computed before; computing them again is a loss.
+        self.peak_tokens = 0
+        self.loss = Loss.HISTORY
+        self.submitted_s = 0.0
+        self.scheduled_s: float | None = None
+        self.first_token_s: float | None = None
+        self.cached_tokens = 0
+        self.recomputed_tokens = 0
+        self.preemptions = 0
+
+
+class Completion(NamedTuple):
+    """A finished request; all durations in seconds.
+
+    `queue_s` is submission to first scheduled iteration, `first_token_s` submission to first token,
+    `prefill_s` first scheduled to first token (0 for Role.DECODE) and `decode_s` the rest.
+    `cached_tokens` were found at the first admission; `recomputed_tokens` sums all kinds of `Loss`.
+    """
+
+    request_id: int
+    time_s: float
+    output_tokens: int
+    cached_tokens: int
+    queue_s: float
+    first_token_s: float
+    prefill_s: float
+    decode_s: float
+    recomputed_tokens: int
+    preemptions: int
