@@ -33,14 +33,10 @@ class EngineShape:
     def __post_init__(self) -> None:
         for key in ("tensor_parallel", "expert_parallel", "max_num_seqs", "max_num_batched_tokens"):
             if getattr(self, key) < 1:
-                raise InputError(
-                    f"engine of {self.model.name}: {key} = {getattr(self, key)} must be 1 or more"
-                )
+                raise InputError(f"engine of {self.model.name}: {key} = {getattr(self, key)} must be 1 or more")
         if not 0 < self.gpu_memory_utilization <= 1:
             value = self.gpu_memory_utilization
-            raise InputError(
-                f"engine of {self.model.name}: gpu_memory_utilization = {value} must be in (0, 1]"
-            )
+            raise InputError(f"engine of {self.model.name}: gpu_memory_utilization = {value} must be in (0, 1]")
         if self.kv_dtype not in KV_BYTES:
             raise InputError(f"KV cache dtype {self.kv_dtype!r} is not known; one of: {', '.join(KV_BYTES)}")
         self._check_split()
@@ -60,9 +56,7 @@ class EngineShape:
             )
         if self.expert_parallel > 1 and (self.model.experts is None or self.model.experts.count % tp):
             count = self.model.experts.count if self.model.experts else 0
-            raise InputError(
-                f"engine of {self.model.name}: EP {self.expert_parallel} must divide its {count} experts"
-            )
+            raise InputError(f"engine of {self.model.name}: EP {self.expert_parallel} must divide its {count} experts")
 
     @property
     def kv_share(self) -> float:
@@ -107,17 +101,13 @@ def _workspace_bytes(shape: EngineShape) -> float:
     if model.experts is not None:
         width = max(width, model.experts.active * model.experts.width + model.experts.shared_width)
     per_token = (4 * model.hidden + 3 * width / tp) * _ACTIVATION_BYTES
-    return (
-        shape.max_num_batched_tokens * per_token + shape.max_num_seqs * model.vocabulary / tp * _LOGIT_BYTES
-    )
+    return shape.max_num_batched_tokens * per_token + shape.max_num_seqs * model.vocabulary / tp * _LOGIT_BYTES
 
 
 def _does_not_fit(shape: EngineShape, taken: Assumptions) -> str:
     device, model = shape.device, shape.model
     needed = next((tp for tp in _wider_splits(shape) if _capacity(_with_tp(shape, tp), taken) >= 1), None)
-    remedy = (
-        f"needs at least TP {needed}" if needed else f"does not fit in a node of {device.devices_per_node}"
-    )
+    remedy = f"needs at least TP {needed}" if needed else f"does not fit in a node of {device.devices_per_node}"
     per_device = (taken.runtime_bytes + _workspace_bytes(shape)) / 1e9
     return (
         f"{model.name} in {shape.precision} needs {shape.weight_bytes / 1e9:.1f} GB of weights over TP "

@@ -13,9 +13,7 @@ DEVICES, MODELS = devices(), models()
 
 
 def engine(model, device, tensor_parallel=1, **options):
-    shape = EngineShape(
-        model=MODELS[model], device=DEVICES[device], tensor_parallel=tensor_parallel, **options
-    )
+    shape = EngineShape(model=MODELS[model], device=DEVICES[device], tensor_parallel=tensor_parallel, **options)
     return RooflineEngine(shape)
 
 
@@ -91,9 +89,7 @@ def test_kv_capacity_is_what_weights_and_workspace_leave():
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers():
-    with pytest.raises(
-        CapacityError, match=r"needs 470\.2 GB of weights .* 48\.3 GB x 0\.90: does not fit in a node"
-    ):
+    with pytest.raises(CapacityError, match=r"needs 470\.2 GB of weights .* 48\.3 GB x 0\.90: does not fit in a node"):
         engine("Qwen3-235B-A22B", "L40S")
     with pytest.raises(CapacityError, match="needs at least TP 8"):
         engine("Qwen3-235B-A22B", "H100", 2)

@@ -1,0 +1,61 @@
+import pytest
+
+from rollart.catalog.load import devices, models
+from rollart.costs import weights
+from rollart.domain.cluster import Link
+
+MODELS, DEVICES = models(), devices()
+BYTES = [MODELS[name].weight_bytes("bf16") for name in ("Qwen3-8B", "Qwen3-14B", "Qwen3-32B")]
+
+# Seconds for 8B, 14B and 32B, from Tables 3 and 4 of arXiv 2512.22560.
+TCP = [6.911, 14.437, 29.649]
+RDMA = [5.466, 5.817, 9.442]
+PUSH = [32.4, 67.8, 127.3]
+PULL = [6.2, 16.3, 29.7]
+EXPOSED = [1.4, 5.1, 9.6]
+
+
+def worst(predicted, seen):
+    return max(abs(p / s - 1) for p, s in zip(predicted, seen, strict=True))
+
+
+def test_bare_transfers_are_near_table_3():
+    assert worst([weights.transfer_s(size, weights.TCP_200G) for size in BYTES], TCP) < 0.08
+    assert worst([weights.transfer_s(size, weights.RDMA_400G) for size in BYTES], RDMA) < 0.12
+
+
+def test_pushes_are_near_table_4_and_4_3_to_4_7_times_their_bare_transfer():
+    pushes = [weights.push_s(size, weights.TCP_200G) for size in BYTES]
+    assert worst(pushes, PUSH) < 0.10
+    for size, push in zip(BYTES, pushes, strict=True):
+        assert 4.3 < push / weights.transfer_s(size, weights.TCP_200G) < 4.7
+
+
+def test_pulls_at_the_rate_of_table_3_are_near_table_4():
+    pulls = [weights.pull_s(size, weights.TCP_200G) for size in BYTES]
+    assert worst(pulls, PULL) < 0.21
+
+
+def test_exposed_pulls_are_near_table_4_but_for_the_smallest():
+    exposed = [weights.exposed_pull_s(pull) for pull in PULL]
+    assert worst(exposed[1:], EXPOSED[1:]) < 0.08
+    assert worst(exposed[:1], EXPOSED[:1]) < 0.35
+
+
+def test_sharers_of_a_link_wait_for_each_other():
+    link = Link(bandwidth_bytes_per_s=10e9, latency_s=0.5)
+    assert weights.transfer_s(20e9, link) == 2.5
+    assert weights.pull_s(20e9, link, sharers=4) == 8.5
+
+
+def test_each_device_loads_its_share_over_its_own_link():
+    h800 = DEVICES["H800"]
+    assert weights.host_to_device_s(64e9, 4, h800) == pytest.approx(16 / 51.2)
+    assert weights.wake_s(64e9, 4, h800) == weights.host_to_device_s(64e9, 4, h800)
+    assert weights.offload_s(51.2e9, h800) == pytest.approx(1.0)
+
+
+def test_a_broadcast_passes_every_link_once():
+    link = Link(bandwidth_bytes_per_s=50e9, latency_s=1e-3)
+    assert weights.broadcast_s(100e9, link, receivers=10) == pytest.approx(2.01)
+    assert weights.reshard_s(64e9, 8, 8e9) == 1.0
