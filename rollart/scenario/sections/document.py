@@ -1,0 +1,66 @@
+"""The whole scenario file."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from rollart.scenario.sections.base import NonNegative, Positive, Section, Title
+from rollart.scenario.sections.cluster import Catalogue, ClusterSection
+from rollart.scenario.sections.plan import PlacementSection, Policy, PolicySection
+from rollart.scenario.sections.tasks import TaskSection, TrainingSection
+
+
+def _name_or_fields(value: Any) -> Any:
+    """Refuse other kinds here, in one message where a union would give one for each member."""
+    if not isinstance(value, str | dict) or not value:
+        raise ValueError("must be a model's name, the path of a config.json, or a mapping with its fields")
+    return value
+
+
+ModelChoice = Annotated[str | dict[str, Any], BeforeValidator(_name_or_fields)]
+
+
+class PrecisionSection(Section):
+    """Number formats of the engines."""
+
+    weights: Literal["bf16", "fp16", "fp8", "int4", "mxfp4"] = Field(default="bf16", description="Of the weights")
+    kv_cache: Literal["bf16", "fp16", "fp8"] = Field(default="bf16", description="Of the KV cache")
+
+
+class FaultsSection(Section):
+    """What goes wrong beside the environments, whose failures belong to the workload."""
+
+    engine_mtbf_s: Positive | None = Field(
+        default=None, description="Mean time between failures of one engine; null: never"
+    )
+    engine_restart_s: NonNegative = Field(
+        default=60.0, description="Process start and model load of a restarted engine"
+    )
+    preemption_trace: str | None = Field(default=None, description="CSV file with the columns time_s, engine, away_s")
+
+
+class ScenarioFile(Section):
+    """A scenario: hardware, model, tasks, training and plan."""
+
+    schema_version: Literal[1] = Field(default=1, description="Version of this form")
+    name: Title = Field(description="Name, also of the results")
+    description: str = Field(default="", description="What the scenario is about")
+    model: ModelChoice = Field(
+        description="Name in the catalogue or in `models`, path of a config.json, or the fields of one"
+    )
+    models: Catalogue = Field(default={}, description="Further models: the fields of their config.json by name")
+    devices: Catalogue = Field(default={}, description="Further device kinds by name, in the catalogue's form")
+    cluster: ClusterSection = Field(description="The hardware")
+    tasks: list[TaskSection] = Field(min_length=1, max_length=1000, description="What is trained on")
+    training: TrainingSection = Field(description="What a training step does")
+    policy: Policy = Field(default=PolicySection(), description="A preset's name, or a preset with parts that differ")
+    placement: PlacementSection | None = Field(
+        default=None, description="Which devices do what; default: a simple split"
+    )
+    precision: PrecisionSection = Field(default=PrecisionSection(), description="Number formats of the engines")
+    faults: FaultsSection = Field(default=FaultsSection(), description="What goes wrong")
+    steps: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=6, description="Training steps")
+    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        default=1, description="Leading steps that the summary leaves out; fewer than steps"
+    )
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(default=0, description="Seed of all chance")

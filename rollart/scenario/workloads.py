@@ -1,0 +1,79 @@
+"""Builds the workload of a scenario from the profiles and traces that its tasks name."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from rollart.domain.errors import ScenarioError, TraceError
+from rollart.scenario.files import find_file
+from rollart.scenario.sections.document import ScenarioFile
+from rollart.scenario.sections.tasks import TaskSection
+from rollart.workload.profile_file import load_profile
+from rollart.workload.profile_workload import ProfileWorkload
+from rollart.workload.trace_reader import TraceReader
+from rollart.workload.trace_workload import TraceWorkload
+from rollart.workload.trajectory import MixedWorkload, TrajectorySpec, Workload
+
+Source = ProfileWorkload | TraceWorkload
+
+
+class RenamedTask:
+    """One task of a workload under another name."""
+
+    def __init__(self, workload: Workload, inner: str) -> None:
+        self._workload = workload
+        self._inner = inner
+
+    def trajectory(self, task: str, prompt: int, member: int, attempt: int) -> TrajectorySpec:
+        """The trajectory of the inner task, with `task` as its task."""
+        spec = self._workload.trajectory(self._inner, prompt, member, attempt)
+        spec.task = task
+        return spec
+
+
+def workload_of(document: ScenarioFile, folder: Path, seed: int) -> Workload:
+    """The workload of all tasks; each file is read once. ScenarioError, TraceError name the file that is wrong."""
+    limit = document.training.context_limit
+
+    @cache
+    def from_profile(path: Path) -> ProfileWorkload:
+        return ProfileWorkload(load_profile(path), seed, context_limit_tokens=limit)
+
+    @cache
+    def from_trace(path: Path, times: Path | None) -> TraceWorkload:
+        profile = load_profile(times) if times else None
+        return TraceWorkload(TraceReader(path, strict=True), times=profile, seed=seed)
+
+    return MixedWorkload({task.name: _task_workload(task, folder, from_profile, from_trace) for task in document.tasks})
+
+
+def check_files(task: TaskSection, folder: Path) -> None:
+    """ScenarioError for a file of the task that does not exist."""
+    _paths(task, folder)
+
+
+def _paths(task: TaskSection, folder: Path) -> tuple[Path, Path | None]:
+    section, place = task.workload, f"tasks.{task.name}.workload"
+    if section.profile is not None:
+        return find_file(section.profile, folder, f"{place}.profile"), None
+    assert section.trace is not None, "the form asks for a profile or a trace"
+    times = find_file(section.times, folder, f"{place}.times") if section.times else None
+    return find_file(section.trace, folder, f"{place}.trace"), times
+
+
+def _task_workload(
+    task: TaskSection,
+    folder: Path,
+    from_profile: Callable[[Path], ProfileWorkload],
+    from_trace: Callable[[Path, Path | None], TraceWorkload],
+) -> Workload:
+    path, times = _paths(task, folder)
+    place = f"tasks.{task.name}.workload"
+    try:
+        source: Source = from_profile(path) if task.workload.profile else from_trace(path, times)
+    except TraceError as error:
+        raise ScenarioError(f"{place}: {error}") from error
+    inner = task.workload.task or task.name
+    if inner not in source.tasks:
+        raise ScenarioError(f"{place}.task: {inner!r} is not in {path.name}; it has {', '.join(source.tasks)}")
+    return source if inner == task.name else RenamedTask(source, inner)
