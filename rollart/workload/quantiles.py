@@ -1,10 +1,10 @@
 """Distributions given by a few quantiles, with an optional heavy tail.
 
 A quantile function is kept over the *normal score* z = Phi^-1(p) instead of p, so that correlated draws (a
-copula of normals) need no detour through p. Between two given quantiles the logarithm of the value is linear
-in z, which is a lognormal piece; where a given value is 0, the value itself is linear in z. Outside the given
-p the value stays at the outermost one, unless a tail is given. p = 0 and p = 1 stand at z = -4 and 4, one in
-31,000.
+copula of normals) need no detour through p. Between two given quantiles the logarithm of the value is linear in z,
+which is a lognormal piece; where a given value is 0, the value itself is linear in z. Outside the given p the
+value goes on to the minimum or maximum, which count as p = 0 and p = 1, or along the tail; where there is neither
+it stays at the outermost quantile. p = 0 and p = 1 stand at z = -4 and 4, one in 31,000.
 """
 
 import math
@@ -62,8 +62,12 @@ class QuantileFunction:
         points = sorted(quantiles.items())
         check_quantiles(points, minimum, maximum)
         nodes = [(normal_score(p), value) for p, value in points]
+        if minimum > 0.0 and points[0][0] > 0.0:
+            nodes.insert(0, (-_EXTREME_SCORE, minimum))
         if tail is not None:
             nodes += _tail_nodes(tail, *nodes[-1])
+        elif maximum < math.inf and points[-1][0] < 1.0:
+            nodes.append((_EXTREME_SCORE, maximum))
         clipped = [(z, min(max(value, minimum), maximum)) for z, value in nodes]
         self._logarithmic = all(value > 0 for _, value in clipped)
         self._scores = [z for z, _ in clipped]
