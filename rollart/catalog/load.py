@@ -68,9 +68,7 @@ def devices() -> Catalog[Device]:
 
 def devices_with(extra: Mapping[str, Any]) -> Catalog[Device]:
     """The packaged device kinds and a caller's own, which win; raises InputError on a bad entry."""
-    return Catalog(
-        "device", {name: _device(name, raw) for name, raw in _merged("devices.yaml", extra).items()}
-    )
+    return Catalog("device", {name: _device(name, raw) for name, raw in _merged("devices.yaml", extra).items()})
 
 
 def models() -> Catalog[Model]:
@@ -113,21 +111,22 @@ def _merged(file: str, extra: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]
 def _device(name: str, raw: Mapping[str, Any]) -> Device:
     unknown = sorted(str(key) for key in raw if key not in _DEVICE_KEYS)
     if unknown:
-        raise InputError(
-            f"device {name}: unknown key {unknown[0]}; one of: {', '.join(sorted(_DEVICE_KEYS))}"
-        )
+        raise InputError(f"device {name}: unknown key {unknown[0]}; one of: {', '.join(sorted(_DEVICE_KEYS))}")
     flops = raw.get("flops_per_s")
     if not isinstance(flops, Mapping):
         raise InputError(f"device {name}: flops_per_s must map a precision to a rate, not {flops!r}")
     per_node = raw.get("devices_per_node", 8)
     if not isinstance(per_node, int) or isinstance(per_node, bool):
         raise InputError(f"device {name}: devices_per_node must be a whole number, not {per_node!r}")
+    sources = raw.get("sources", {})
+    if not isinstance(sources, Mapping):
+        raise InputError(f"device {name}: sources must map a field to a text, not {sources!r}")
     return Device(
         name=name,
         kind=raw.get("kind", "gpu"),
         flops_per_s={str(key): _number(name, f"flops_per_s.{key}", rate) for key, rate in flops.items()},
         devices_per_node=per_node,
-        sources=raw.get("sources", {}),
+        sources=sources,
         **{key: _number(name, key, raw.get(key)) for key in _DEVICE_NUMBERS},
     )
 

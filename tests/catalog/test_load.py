@@ -70,6 +70,7 @@ def test_own_devices_and_models_are_added_and_win():
         ({"like": "H20", "flops_per_s": 3}, "flops_per_s must map a precision to a rate, not 3"),
         ({"kind": "gpu", "flops_per_s": {"bf16": 1e12}}, "memory_bytes must be a number, not None"),
         ({"like": "H20", "devices_per_node": 1.5}, "devices_per_node must be a whole number, not 1.5"),
+        ({"like": "H20", "sources": "me"}, "sources must map a field to a text, not 'me'"),
         (3, "entry 'X' must be a name with a mapping"),
     ],
 )
