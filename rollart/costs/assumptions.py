@@ -1,8 +1,8 @@
 """What a device reaches of its data sheet: generic numbers, the same for every device of a kind.
 
 They are assumptions with reasons, not measurements of any one device; a measured table or a calibration
-replaces them. The CPU's were guessed with one small
-model on one core in view; no GPU's was chosen to meet a figure that it is compared with.
+replaces them. The CPU's were guessed with one small model on one core in view; no GPU's was chosen to meet a figure
+that it is compared with.
 """
 
 from dataclasses import dataclass

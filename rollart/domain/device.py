@@ -51,13 +51,9 @@ class Device:
             if not 0 < getattr(self, key) < float("inf"):
                 raise InputError(f"device {self.name}: {key} must be above 0, not {getattr(self, key)}")
         if not 0 <= self.price_per_hour < float("inf"):
-            raise InputError(
-                f"device {self.name}: price_per_hour must be 0 or more, not {self.price_per_hour}"
-            )
+            raise InputError(f"device {self.name}: price_per_hour must be 0 or more, not {self.price_per_hour}")
         if self.devices_per_node < 1:
-            raise InputError(
-                f"device {self.name}: devices_per_node must be 1 or more, not {self.devices_per_node}"
-            )
+            raise InputError(f"device {self.name}: devices_per_node must be 1 or more, not {self.devices_per_node}")
         if "bf16" not in self.flops_per_s:
             raise InputError(f"device {self.name}: flops_per_s must name a bf16 peak")
         for precision, peak in self.flops_per_s.items():

@@ -162,16 +162,12 @@ def _experts(fields: _Fields, layers: int) -> tuple[Experts | None, int]:
 def _dense_layers(fields: _Fields, layers: int) -> int:
     first_dense = fields.non_negative("first_k_dense_replace", 0)
     if first_dense > layers:
-        raise fields.error(
-            "first_k_dense_replace", first_dense, f"must not exceed num_hidden_layers = {layers}"
-        )
+        raise fields.error("first_k_dense_replace", first_dense, f"must not exceed num_hidden_layers = {layers}")
     mlp_only = fields.get("mlp_only_layers", [])
     if not isinstance(mlp_only, Sequence) or isinstance(mlp_only, str):
         raise fields.error("mlp_only_layers", mlp_only, "must be a list of layer numbers")
     every = fields.count("decoder_sparse_step", 1)
-    sparse = [
-        layer for layer in range(first_dense, layers) if layer not in mlp_only and (layer + 1) % every == 0
-    ]
+    sparse = [layer for layer in range(first_dense, layers) if layer not in mlp_only and (layer + 1) % every == 0]
     return layers - len(sparse)
 
 

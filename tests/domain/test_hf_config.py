@@ -35,10 +35,7 @@ def test_defaults_of_absent_keys():
 
 
 def test_text_config_of_a_multimodal_model_is_used():
-    assert (
-        model_from_hf_config({"model_type": "vl", "text_config": TINY}, "tiny").parameters
-        == tiny().parameters
-    )
+    assert model_from_hf_config({"model_type": "vl", "text_config": TINY}, "tiny").parameters == tiny().parameters
 
 
 def test_biases_follow_the_model_type():
@@ -135,11 +132,7 @@ def test_a_config_that_is_no_mapping_is_refused():
 @given(
     st.dictionaries(
         st.sampled_from([*TINY, "num_experts", "sliding_window", "layer_types", "head_dim"]),
-        st.none()
-        | st.integers(-3, 40)
-        | st.floats()
-        | st.text(max_size=3)
-        | st.lists(st.integers(), max_size=2),
+        st.none() | st.integers(-3, 40) | st.floats() | st.text(max_size=3) | st.lists(st.integers(), max_size=2),
     )
 )
 def test_any_config_is_read_or_refused_with_one_line(changes):  # fmt: skip

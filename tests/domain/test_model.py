@@ -54,9 +54,7 @@ def test_mxfp4_narrows_only_the_experts():
 def test_narrow_precisions_leave_the_embeddings_wide():
     model = CATALOG["Qwen3-8B"]
     wide = 2 * 2 * model.embedding_parameters
-    assert model.weight_bytes("fp8") - wide == pytest.approx(
-        (model.weight_bytes("bf16") - wide) / 2, rel=0.001
-    )
+    assert model.weight_bytes("fp8") - wide == pytest.approx((model.weight_bytes("bf16") - wide) / 2, rel=0.001)
 
 
 def test_kv_bytes_of_grouped_and_latent_attention():
@@ -100,9 +98,7 @@ def test_unknown_precisions_are_refused():
 def test_kv_bytes_grow_with_the_context_and_never_faster_than_all_layers(name, context, more):
     model = CATALOG[name]
     growth = model.kv_bytes(context + more) - model.kv_bytes(context)
-    assert (
-        more * model.kv_bytes_per_token() <= growth <= more * model.layers * model.layer_kv_bytes_per_token()
-    )
+    assert more * model.kv_bytes_per_token() <= growth <= more * model.layers * model.layer_kv_bytes_per_token()
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
