@@ -1,0 +1,38 @@
+"""Where the results of a run go, and that nothing foreign is overwritten there."""
+
+from pathlib import Path
+
+from rollart.domain.errors import OutputError
+
+RUN_FILES = ("summary.json", "runlog.parquet", "comparison.json")
+"""Any of them marks a folder as one of ours."""
+DEFAULT_PARENT = Path("runs")
+
+
+def single_folder(out: Path | None, scenario: str, policy: str) -> Path:
+    """Folder of one run: the one asked for, else `runs/<scenario>-<policy>`."""
+    return out or DEFAULT_PARENT / f"{scenario}-{policy}"
+
+
+def parent_folder(out: Path | None, scenario: str) -> Path:
+    """Folder of several runs, which get folders of their own in it: the one asked for, else `runs/<scenario>`."""
+    return out or DEFAULT_PARENT / scenario
+
+
+def prepare(folder: Path) -> Path:
+    """Make the folder; OutputError if it cannot be written, or holds something that is not a run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: cannot be written: {error.strerror or error}; choose another folder with -o"
+        ) from error
+    if held and not held & set(RUN_FILES) and not _holds_runs(folder):
+        raise OutputError(f"{folder}: is not empty and not a run of ours; choose another folder with -o")
+    return folder
+
+
+def _holds_runs(folder: Path) -> bool:
+    """Whether everything in it is a folder of a run, as a comparison that was stopped leaves it."""
+    return all((entry / name).is_file() for entry in folder.iterdir() for name in RUN_FILES[:1])
