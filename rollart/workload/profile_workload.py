@@ -1,8 +1,10 @@
 """Trajectories drawn from a profile.
 
-A prompt's difficulty is one standard normal, shared by its group and by all retries: it moves the number of
-turns and the lengths (by their `prompt_share`) up and the chance of success down. Members and turns add their
-own noise. All latent quantities are standard normals, so every figure keeps its own distribution exactly.
+A prompt's difficulty has two independent parts, standard normals that its group and all retries share: one moves
+the number of turns, the other the lengths and times of each turn (by their `prompt_share`), and both lower the
+chance of success. Were they one, prompts of many turns would have the longer ones and the lengths of all turns
+together would not have the profile's distribution. Members and turns add their own noise; all latent quantities
+are standard normals, so every figure keeps its distribution exactly (but for what the context limit cuts off).
 """
 
 import math
@@ -20,6 +22,8 @@ from rollart.workload.trajectory import StepOutcome, TrajectorySpec, unknown_tas
 _PROMPTS_REMEMBERED = 1 << 16
 """Prompts are remembered only to save time; forgetting one changes nothing."""
 _NEVER = -math.inf
+_HALF_EACH = math.sqrt(0.5)
+"""The sum of two standard normals times this is one again."""
 
 
 class ProfileWorkload:
@@ -45,7 +49,8 @@ class ProfileWorkload:
 
 
 class _Prompt(NamedTuple):
-    difficulty: float
+    turns_score: float
+    length_score: float
     tokens: int
 
 
@@ -60,15 +65,15 @@ class _Loading:
         self.member = math.sqrt(figure.member_share)
         self.turn = math.sqrt(max(0.0, 1.0 - figure.prompt_share - figure.member_share))
 
-    def once(self, difficulty: float, member_noise: float) -> float:
+    def once(self, prompt_score: float, member_noise: float) -> float:
         """One draw per trajectory: what is not the prompt's is the member's."""
-        return self.law.at(self.prompt * difficulty + math.sqrt(1.0 - self.prompt**2) * member_noise)
+        return self.law.at(self.prompt * prompt_score + math.sqrt(1.0 - self.prompt**2) * member_noise)
 
     def every_turn(
-        self, difficulty: float, member_noise: float, turn_noise: NDArray[np.float64]
+        self, prompt_score: float, member_noise: float, turn_noise: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """One draw per turn."""
-        level = self.prompt * difficulty + self.member * member_noise
+        level = self.prompt * prompt_score + self.member * member_noise
         return self.law.at_all(level + self.turn * turn_noise)
 
 
@@ -119,18 +124,19 @@ class _TaskDraw:
 
     def trajectory(self, prompt: int, member: int, attempt: int) -> TrajectorySpec:
         known = self._known_prompts.get(prompt) or self._prompt(prompt)
-        difficulty = known.difficulty
+        length_score = known.length_score
         draw = self._members.at(prompt, member, attempt)
         turns_z, length_z, env_z, reset_z, reset_fate, success_z, reward_z = draw.standard_normal(7).tolist()
-        turns = max(1, round(self._turns.once(difficulty, turns_z)))
+        turns = max(1, round(self._turns.once(known.turns_score, turns_z)))
         noise = draw.standard_normal((4, turns))
-        output = _whole(self._output.every_turn(difficulty, length_z, noise[0]))
-        new = self._observations(difficulty, length_z, noise[1]) if turns > 1 else [0]
+        output = _whole(self._output.every_turn(length_score, length_z, noise[0]))
+        new = self._observations(length_score, length_z, noise[1]) if turns > 1 else [0]
         plan = plan_context(self._rules, known.tokens, new, output)
         turns = len(plan.output_tokens)
-        env_s = self._env.every_turn(difficulty, env_z, noise[2, :turns]).tolist()
+        env_s = self._env.every_turn(length_score, env_z, noise[2, :turns]).tolist()
         env_outcome = self._fates(noise[3, :turns], env_s) if self._step_outcomes.possible else None
         reset_outcome = self._reset_outcomes.of(reset_fate)
+        difficulty = (known.turns_score + length_score) * _HALF_EACH
         timed_out = reset_outcome is StepOutcome.TIMEOUT
         solved = not plan.truncated and success_z < self._success_at - self._task.success.spread * difficulty
         return TrajectorySpec(
@@ -139,34 +145,33 @@ class _TaskDraw:
             member=member,
             attempt=attempt,
             prompt_tokens=known.tokens,
-            reset_s=self._reset_outcomes.timeout_s if timed_out else self._reset.once(difficulty, reset_z),
+            reset_s=self._reset_outcomes.timeout_s if timed_out else self._reset.once(length_score, reset_z),
             reset_outcome=reset_outcome,
             new_tokens=plan.new_tokens,
             kept_tokens=plan.kept_tokens,
             output_tokens=plan.output_tokens,
             env_s=env_s,
             env_outcome=env_outcome,
-            reward_s=self._reward.once(difficulty, reward_z),
+            reward_s=self._reward.once(length_score, reward_z),
             reward=1.0 if solved else 0.0,
             truncated=plan.truncated,
         )
 
     def _prompt(self, prompt: int) -> _Prompt:
-        """Difficulty and length of a prompt; at least one token of the context limit is left for output."""
-        difficulty, length_z = self._prompts.at(prompt).standard_normal(2).tolist()
+        """Difficulty and tokens of a prompt; at least one token of the context limit is left for output."""
+        turns_score, length_score, own_z = self._prompts.at(prompt).standard_normal(3).tolist()
         figure = self._task.prompt_tokens
-        weight = math.sqrt(figure.prompt_share)
-        score = weight * difficulty + math.sqrt(1.0 - figure.prompt_share) * length_z
+        score = math.sqrt(figure.prompt_share) * length_score + math.sqrt(1.0 - figure.prompt_share) * own_z
         tokens = max(1, round(figure.law.at(score)))
-        known = _Prompt(difficulty, tokens if self._limit is None else min(tokens, self._limit - 1))
+        known = _Prompt(turns_score, length_score, tokens if self._limit is None else min(tokens, self._limit - 1))
         if len(self._known_prompts) >= _PROMPTS_REMEMBERED:
             self._known_prompts.clear()
         self._known_prompts[prompt] = known
         return known
 
-    def _observations(self, difficulty: float, length_z: float, noise: NDArray[np.float64]) -> list[int]:
+    def _observations(self, length_score: float, length_z: float, noise: NDArray[np.float64]) -> list[int]:
         """New tokens of every turn; the first has only the prompt."""
-        new = _whole(self._observation.every_turn(difficulty, length_z, noise))
+        new = _whole(self._observation.every_turn(length_score, length_z, noise))
         new[0] = 0
         return new
 
