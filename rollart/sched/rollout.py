@@ -377,21 +377,12 @@ class Rollout:
         else:
             self._again(trajectory, 0)
 
-    def engine_lost(self, index: int, incarnation: int, saved: dict[int, int]) -> None:
-        """Send the requests of a lost engine elsewhere; `saved` maps open GenerateTurns to the tokens they had made."""
-        for trajectory in list(self._state.trajectories.values()):
-            here = trajectory.engine == index and trajectory.incarnation == incarnation
-            if trajectory.command in saved and trajectory.phase is Phase.GENERATING:
-                made = saved[trajectory.command]
-                self._orders.void(trajectory.command)
+    def engine_lost(self, saved: dict[int, int]) -> None:
+        """Send the requests of a lost engine elsewhere; `saved` maps GenerateTurns to the tokens they had made."""
+        for command_id, made in saved.items():
+            trajectory = self._answered(command_id)
+            if trajectory is not None:
                 self._again(trajectory, made)
-            elif here and trajectory.phase is Phase.HELD and trajectory.command >= 0:
-                self._orders.void(trajectory.command)
-                trajectory.command = -1
-                if self._state.interrupted:
-                    self._state.unrouted.append(trajectory.id)
-                else:
-                    self._again(trajectory, 0)
 
     def _again(self, trajectory: Trajectory, made: int) -> None:
         """Go on with the turn that was cut short after `made` further tokens."""

@@ -220,29 +220,33 @@ class Weights:
     # Engines that die and come back
 
     def lost(self, event: EngineLost) -> None:
-        """Take the engine out, send its work elsewhere, and restart it if the recovery rule says so."""
+        """Take the engine out, send its work elsewhere, and restart it if the recovery rule says so.
+
+        A driver reports the loss of an incarnation again for commands that reached it when it was dead already.
+        """
         engine = self._state.engines[event.engine]
-        if event.incarnation != engine.incarnation or engine.status is EngineStatus.REMOVED:
-            return
-        sync = self._state.sync
+        if event.incarnation == engine.incarnation and engine.status is not EngineStatus.REMOVED:
+            self._take_out(event.engine)
+        self._rollout.engine_lost(dict(zip(event.commands, event.saved_tokens, strict=True)))
+        self._advance()
+
+    def _take_out(self, index: int) -> None:
+        engine, sync = self._state.engines[index], self._state.sync
         engine.status = EngineStatus.JOINING
         engine.load = 0
         engine.losses += 1
-        sync.pulled.pop(event.engine, None)
-        sync.suspended.pop(event.engine, None)
-        if event.engine in sync.joining:
-            sync.joining.remove(event.engine)
-        for command in [c for c, e in sync.waiting.items() if e == event.engine]:
+        engine.incarnation += 1
+        sync.pulled.pop(index, None)
+        sync.suspended.pop(index, None)
+        if index in sync.joining:
+            sync.joining.remove(index)
+        for command in [c for c, e in sync.waiting.items() if e == index]:
             del sync.waiting[command]
             self._orders.void(command)
-        saved = dict(zip(event.commands, event.saved_tokens, strict=True))
-        self._rollout.engine_lost(event.engine, event.incarnation, saved)
-        engine.incarnation += 1
         if self._recovery.restart_engine(engine.losses):
-            self._orders.issue(RestartEngine, event.engine, engine=event.engine, incarnation=engine.incarnation)
+            self._orders.issue(RestartEngine, index, engine=index, incarnation=engine.incarnation)
         else:
             engine.status = EngineStatus.REMOVED
-        self._advance()
 
     def started(self, event: EngineStarted) -> None:
         """A restarted engine is up, suspended: give it the weights that the others have."""

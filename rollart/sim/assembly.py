@@ -1,0 +1,129 @@
+"""Engines, links and weight sites of a job, with their costs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rollart.costs.engine_shape import EngineShape
+from rollart.costs.interface import EngineCosts, TrainingCosts
+from rollart.costs.roofline import RooflineEngine
+from rollart.costs.trainer_shape import TrainerShape
+from rollart.costs.training import RooflineTrainer
+from rollart.domain.cluster import Link
+from rollart.domain.errors import CapacityError
+from rollart.domain.job import Job
+from rollart.domain.plan import EngineGroup, Role
+from rollart.serving.config import EngineConfig
+from rollart.sim.clock import Clock
+from rollart.sim.network import SharedLink
+from rollart.sim.weight_store import EngineSite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineKind:
+    """What the engines of one group have in common."""
+
+    group: EngineGroup
+    costs: EngineCosts
+    config: EngineConfig
+
+
+def engine_costs(job: Job, group: EngineGroup) -> EngineCosts:
+    """Costs of an engine of this group; CapacityError when the model does not fit its devices."""
+    return RooflineEngine(
+        EngineShape(
+            model=job.models[group.model] if group.model is not None else job.model,
+            device=job.cluster.pools[group.pool].device,
+            tensor_parallel=group.tensor_parallel,
+            precision=job.precision.weights,
+            kv_dtype=job.precision.kv_cache,
+            max_num_seqs=group.max_num_seqs,
+            max_num_batched_tokens=group.max_num_batched_tokens,
+            gpu_memory_utilization=group.gpu_memory_utilization,
+        )
+    )
+
+
+def engine_kinds(job: Job) -> list[EngineKind]:
+    """One kind per engine group; CapacityError when a trajectory of the context limit has no room."""
+    kinds = []
+    for group in job.plan.placement.engine_groups:
+        costs = engine_costs(job, group)
+        blocks = int(costs.kv_capacity_tokens // group.block_size)
+        if blocks * group.block_size < job.training.context_limit + group.block_size:
+            raise CapacityError(
+                f"engine group {group.name!r}: KV cache for {costs.kv_capacity_tokens} tokens beside the weights, but "
+                f"training.context_limit is {job.training.context_limit}; use a larger tensor_parallel or a lower limit"
+            )
+        config = EngineConfig(
+            max_num_seqs=group.max_num_seqs,
+            max_num_batched_tokens=group.max_num_batched_tokens,
+            kv_blocks=blocks,
+            block_size=group.block_size,
+            prefix_caching=group.prefix_caching,
+            scheduling_lag=group.scheduling_lag,
+        )
+        kinds.append(EngineKind(group=group, costs=costs, config=config))
+    return kinds
+
+
+def training_costs(job: Job) -> TrainingCosts:
+    """Costs of a training step; CapacityError when it does not fit into the devices' memory."""
+    trainer = job.plan.placement.trainer
+    pool = job.cluster.pools[trainer.pool]
+    return RooflineTrainer(
+        model=job.model,
+        device=pool.device,
+        shape=TrainerShape(
+            devices=trainer.devices,
+            tp=trainer.tensor_parallel,
+            pp=trainer.pipeline_parallel,
+            dp=trainer.data_parallel,
+            cp=trainer.context_parallel,
+            ep=trainer.expert_parallel,
+        ),
+        training=job.training,
+        fabric=pool.fabric,
+    )
+
+
+def slowest_path(job: Job) -> Link:
+    """The slowest link between the trainer and a pool with rollout engines."""
+    trainer = job.plan.placement.trainer.pool
+    pools = {group.pool for group in job.plan.placement.engine_groups if group.role is not Role.JUDGE}
+    return min((job.cluster.link(trainer, pool) for pool in sorted(pools)), key=lambda link: link.bandwidth_bytes_per_s)
+
+
+def engine_sites(job: Job, kinds: list[EngineKind]) -> list[EngineSite]:
+    """Where each engine's weights go; engines of one node share its link to the store."""
+    sites = []
+    for kind in kinds:
+        group = kind.group
+        pool = job.cluster.pools[group.pool]
+        per_node = max(1, pool.devices_per_node // group.tensor_parallel)
+        sites += [
+            EngineSite(
+                device=pool.device,
+                devices=group.tensor_parallel,
+                weight_bytes=kind.costs.weight_bytes,
+                pull_link=pool.fabric,
+                pulls_at_once=min(per_node, group.engines),
+                time_shared=group.time_shared,
+            )
+        ] * group.engines
+    return sites
+
+
+def link_table(
+    job: Job, pools: list[str], clock: Clock
+) -> tuple[Callable[[int, int], SharedLink], dict[str, SharedLink]]:
+    """A look-up of the link between two engines (by index), and all links made so far by name."""
+    links: dict[str, SharedLink] = {}
+
+    def between(a: int, b: int) -> SharedLink:
+        first, second = sorted((pools[a], pools[b]))
+        name = f"{first}-{second}"
+        if name not in links:
+            links[name] = SharedLink(job.cluster.link(first, second), clock)
+        return links[name]
+
+    return between, links

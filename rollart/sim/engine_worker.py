@@ -1,0 +1,176 @@
+"""One engine of the serving model in simulated time.
+
+Wakes the engine when it is due and hands its completions on; knows nothing of trajectories. The engine may be woken a
+rounding error later than it asked for; `_time` keeps what it is told from going back.
+"""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from rollart.costs.interface import EngineCosts
+from rollart.domain.commands import EngineCommand, ResumeEngine, SuspendEngine, UpdateEngine
+from rollart.domain.events import EngineResumed, EngineSuspended, EngineUpdated, Event
+from rollart.serving.config import EngineConfig
+from rollart.serving.counters import Usage
+from rollart.serving.engine import Engine
+from rollart.serving.request import Completion, Request
+from rollart.sim.clock import Clock
+
+Done = Callable[[Completion, Any], None]
+
+
+class EngineWorker:
+    """An engine, its incarnation and its open requests."""
+
+    __slots__ = (
+        "_clock",
+        "_config",
+        "_costs",
+        "_due",
+        "_last_s",
+        "_open",
+        "_past",
+        "_report",
+        "engine",
+        "incarnation",
+        "index",
+        "up",
+    )
+
+    def __init__(
+        self, index: int, config: EngineConfig, costs: EngineCosts, clock: Clock, report: Callable[[Event], None]
+    ) -> None:
+        self.index = index
+        self.incarnation = 0
+        self.up = True
+        self._config = config
+        self._costs = costs
+        self._clock = clock
+        self._report = report
+        self.engine = Engine(config, costs)
+        self._open: dict[int, tuple[Done, Any]] = {}
+        self._due = inf
+        self._last_s = 0.0
+        self._past: list[Usage] = []
+        """Final counters of earlier incarnations."""
+
+    # Requests
+
+    def submit(self, request: Request, done: Done, payload: Any) -> None:
+        """Hand over a request; `done(completion, payload)` is called when it is complete."""
+        now = self._catch_up()
+        self._open[request.request_id] = (done, payload)
+        self.engine.submit(request, now)
+        self._plan()
+
+    def abort(self, request_id: int) -> int:
+        """Give up a request; tokens it has made (0 when it is not here any more)."""
+        now = self._catch_up()
+        if self._open.pop(request_id, None) is None:
+            return 0
+        made = self.engine.abort(request_id, now)
+        self._plan()
+        return made
+
+    def __contains__(self, request_id: int) -> bool:
+        return request_id in self._open
+
+    # Commands
+
+    def suspend(self, command: SuspendEngine, release_s: float) -> None:
+        """Stop after the running iteration, then take `release_s` to give memory back."""
+        now = self._catch_up()
+        end_s = self.engine.suspend(now)
+        self._plan()
+        self._clock.after(max(0.0, end_s - self._clock.now) + release_s, self._suspended, command)
+
+    def _suspended(self, command: SuspendEngine) -> None:
+        if self._is_current(command):
+            self._report(EngineSuspended(command_id=command.id))
+
+    def update(self, command: UpdateEngine, duration_s: float) -> None:
+        """Install new weights after `duration_s`."""
+        self._clock.after(duration_s, self._updated, command)
+
+    def _updated(self, command: UpdateEngine) -> None:
+        if self._is_current(command):
+            self.engine.update_weights(self._catch_up())
+            self._plan()
+            self._report(EngineUpdated(command_id=command.id, version=command.version))
+
+    def resume(self, command: ResumeEngine) -> None:
+        """Go on."""
+        self.engine.resume(self._catch_up())
+        self._plan()
+        self._clock.after(0.0, self._resumed, command)
+
+    def _resumed(self, command: ResumeEngine) -> None:
+        if self._is_current(command):
+            self._report(EngineResumed(command_id=command.id))
+
+    def _is_current(self, command: EngineCommand) -> bool:
+        return self.up and command.incarnation == self.incarnation
+
+    # Life and death
+
+    def kill(self) -> dict[int, tuple[Any, int]]:
+        """Die; the payload and the tokens made of every open request."""
+        now = self._catch_up()
+        made = {key: (self._open[key][1], tokens) for key, tokens in self.engine.kill(now)}
+        self._past.append(self.engine.usage(now))
+        self._open.clear()
+        self.up = False
+        self._due = inf
+        return made
+
+    def start(self, incarnation: int) -> None:
+        """Come back, empty and suspended."""
+        self.incarnation = incarnation
+        self.engine = Engine(self._config, self._costs)
+        self.engine.suspend(self._time())
+        self.up = True
+
+    def usage(self) -> list[Usage]:
+        """Counters of all incarnations, the present one last."""
+        return [*self._past, self.engine.usage(self._time())] if self.up else self._past
+
+    @property
+    def kv_blocks(self) -> int:
+        """Capacity of the KV cache."""
+        return self._config.kv_blocks
+
+    # Time
+
+    def _time(self) -> float:
+        self._last_s = last = max(self._clock.now, self._last_s)
+        return last
+
+    def _catch_up(self) -> float:
+        """Let what is due happen first; the time to tell the engine."""
+        now = self._time()
+        if self.engine.next_wake <= now:
+            self._complete(self.engine.advance(now))
+        return now
+
+    def _plan(self) -> None:
+        wake_s = self.engine.next_wake
+        if wake_s != self._due:
+            self._due = wake_s
+            if wake_s < inf:
+                self._clock.after(max(0.0, wake_s - self._clock.now), self._wake, wake_s)
+
+    def _wake(self, wake_s: float) -> None:
+        if wake_s != self._due:
+            return
+        self._due = inf
+        self._last_s = now = max(self._clock.now, self._last_s, wake_s)
+        done = self.engine.advance(now)
+        self._plan()
+        if done:
+            self._complete(done)
+
+    def _complete(self, completions: list[Completion]) -> None:
+        told = [(self._open.pop(completion.request_id), completion) for completion in completions]
+        for (done, payload), completion in told:
+            done(completion, payload)

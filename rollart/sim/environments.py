@@ -1,0 +1,183 @@
+"""Environments on their hosts: resets and steps that take time, contend for cores, fail and hang.
+
+Contention: a reset or step takes its recorded time, stretched by demand over cores at its start where demand is
+higher; what starts later does not slow it down further. That keeps a step at one event; the error is second-order
+while the load changes slowly against the length of a step.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from rollart.domain.cluster import EnvironmentHosts, Link
+from rollart.domain.commands import CloseEnvironment, ResetEnvironment, StepEnvironment
+from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, EnvironmentReady, EnvironmentStepped, Event
+from rollart.domain.task import Task
+from rollart.domain.trajectory import Cause
+from rollart.sim.clock import Clock
+from rollart.sim.episodes import Episodes
+from rollart.sim.network import SharedLink
+from rollart.workload.trajectory import StepOutcome, TrajectorySpec
+
+Order = ResetEnvironment | StepEnvironment
+
+
+class Environments:
+    """All environments of a run."""
+
+    __slots__ = (
+        "_clock",
+        "_cores",
+        "_demand",
+        "_episodes",
+        "_hosts",
+        "_images",
+        "_open",
+        "_pulling",
+        "_registry",
+        "_report",
+        "_slots",
+        "_slots_since_s",
+        "_task_of",
+        "_tasks",
+        "busy_core_s",
+        "slots_s",
+    )
+
+    def __init__(
+        self,
+        hosts: EnvironmentHosts,
+        tasks: Mapping[str, Task],
+        episodes: Episodes,
+        clock: Clock,
+        report: Callable[[Event], None],
+    ) -> None:
+        self._clock = clock
+        self._report = report
+        self._episodes = episodes
+        self._tasks = tasks
+        self._hosts = hosts.count
+        self._cores = hosts.cores
+        self._demand = 0.0
+        self._registry = SharedLink(Link(bandwidth_bytes_per_s=hosts.image_bandwidth_bytes_per_s), clock)
+        self._images: set[tuple[str, int]] = set()
+        """Task and host where the image is."""
+        self._pulling: dict[tuple[str, int], list[tuple[ResetEnvironment, TrajectorySpec]]] = {}
+        """Task and host where the image is on its way, with the resets that wait for it."""
+        self._open: dict[int, tuple[int, float]] = {}
+        """Trajectory -> the command at work, and the cores it keeps busy."""
+        self._task_of: dict[int, Task] = {}
+        self._slots = 0
+        self._slots_since_s = 0.0
+        self.busy_core_s = 0.0
+        self.slots_s = 0.0
+
+    # Commands
+
+    def reset(self, command: ResetEnvironment) -> None:
+        """Pull the image if its host lacks it, then start."""
+        self._count_slots(1)
+        spec = self._episodes.begin(command)
+        task = self._tasks[command.task]
+        self._task_of[command.trajectory] = task
+        host = command.trajectory % self._hosts
+        if not task.environment.image_bytes or (command.task, host) in self._images:
+            self._begin(command, task, spec.reset_s, spec.reset_outcome, self._ready)
+            return
+        self._open[command.trajectory] = (command.id, 0.0)
+        waiting = self._pulling.setdefault((command.task, host), [])
+        waiting.append((command, spec))
+        if len(waiting) == 1:
+            self._registry.transfer(task.environment.image_bytes, partial(self._pulled, command.task, host))
+
+    def _pulled(self, task: str, host: int) -> None:
+        self._images.add((task, host))
+        for command, spec in self._pulling.pop((task, host)):
+            if self._open.get(command.trajectory, (-1,))[0] == command.id:
+                self._begin(command, self._tasks[task], spec.reset_s, spec.reset_outcome, self._ready)
+
+    def step(self, command: StepEnvironment) -> None:
+        """Act."""
+        spec = self._episodes.specs[command.trajectory]
+        outcome = StepOutcome.OK if spec.env_outcome is None else spec.env_outcome[command.turn]
+        self._begin(command, self._task_of[command.trajectory], spec.env_s[command.turn], outcome, self._stepped)
+
+    def close(self, command: CloseEnvironment) -> None:
+        """Stop whatever it does."""
+        self._free(command.trajectory)
+        self._task_of.pop(command.trajectory, None)
+        self._count_slots(-1)
+        self._clock.after(0.0, self._closed, command.id)
+
+    # Work
+
+    def _begin(
+        self, command: Order, task: Task, work_s: float, outcome: StepOutcome, then: Callable[[Any], None]
+    ) -> None:
+        cores = task.environment.cores
+        self._demand = demand = self._demand + cores
+        duration_s = work_s if demand <= self._cores else work_s * demand / self._cores
+        if outcome is StepOutcome.TIMEOUT or duration_s > command.timeout_s:
+            duration_s, then = command.timeout_s, self._timed_out
+        elif outcome is StepOutcome.FAILED:
+            then = self._failed
+        self.busy_core_s += cores * min(work_s, duration_s)
+        self._open[command.trajectory] = (command.id, cores)
+        self._clock.after(duration_s, then, command)
+
+    def _free(self, trajectory: int) -> None:
+        order = self._open.pop(trajectory, None)
+        if order is not None:
+            self._demand -= order[1]
+
+    def _is_over(self, command: Order) -> bool:
+        """Whether the order is still wanted; it then stops being at work."""
+        order = self._open.get(command.trajectory)
+        if order is None or order[0] != command.id:
+            return False
+        self._demand -= order[1]
+        del self._open[command.trajectory]
+        return True
+
+    def _stepped(self, command: StepEnvironment) -> None:
+        if not self._is_over(command):
+            return
+        spec = self._episodes.specs[command.trajectory]
+        following = command.turn + 1
+        done = following >= len(spec.output_tokens)
+        self._report(
+            EnvironmentStepped(
+                command_id=command.id,
+                observation_tokens=0 if done else spec.new_tokens[following],
+                kept_tokens=None if done or spec.kept_tokens is None else spec.kept_tokens[following],
+                done=done,
+            )
+        )
+
+    def _ready(self, command: ResetEnvironment) -> None:
+        if self._is_over(command):
+            spec = self._episodes.specs[command.trajectory]
+            self._report(
+                EnvironmentReady(
+                    command_id=command.id,
+                    prompt_tokens=spec.prompt_tokens + spec.new_tokens[0],
+                    shared_tokens=spec.prompt_tokens,
+                )
+            )
+
+    def _failed(self, command: Order) -> None:
+        if self._is_over(command):
+            self._report(EnvironmentFailed(command_id=command.id, cause=Cause.ERROR))
+
+    def _timed_out(self, command: Order) -> None:
+        if self._is_over(command):
+            self._report(EnvironmentFailed(command_id=command.id, cause=Cause.TIMEOUT))
+
+    def _closed(self, command_id: int) -> None:
+        self._report(EnvironmentClosed(command_id=command_id))
+
+    def _count_slots(self, change: int) -> None:
+        now = self._clock.now
+        self.slots_s += self._slots * (now - self._slots_since_s)
+        self._slots_since_s = now
+        self._slots += change

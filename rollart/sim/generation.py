@@ -1,0 +1,236 @@
+"""Generation commands on the engines: one engine for both phases, or prefill here and decode there.
+
+Disaggregated, a turn is prefilled on one engine, its KV moves over the link between the two pools, and it is decoded
+on the other. The prefill engine lacks the tokens that were decoded elsewhere: it computes them again with the next
+prompt (`KvReturn.RECOMPUTE`), or they are sent back after every turn (`TRANSFER`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from rollart.domain.commands import AbortGeneration, GenerateTurn
+from rollart.domain.events import EngineLost, Event, GenerationAborted, TurnGenerated
+from rollart.domain.plan import KvReturn
+from rollart.serving.request import Completion, Request, Role
+from rollart.sim.clock import Clock
+from rollart.sim.engine_worker import EngineWorker
+from rollart.sim.episodes import Episodes
+from rollart.sim.network import SharedLink
+
+
+@dataclass(slots=True)
+class Handoff:
+    """A turn on its way from a prefill engine to a decode engine."""
+
+    command: GenerateTurn
+    output_tokens: int
+    truncated: bool
+    prefilled: Completion | None = None
+    transfer_s: float = 0.0
+
+
+class Generation:
+    """Carries out GenerateTurn and AbortGeneration."""
+
+    __slots__ = ("_clock", "_episodes", "_handoffs", "_held", "_kv_bytes", "_kv_return", "_links", "_report", "workers")
+
+    def __init__(
+        self,
+        workers: list[EngineWorker],
+        episodes: Episodes,
+        links: Callable[[int, int], SharedLink],
+        kv_bytes_per_token: float,
+        kv_return: KvReturn,
+        clock: Clock,
+        report: Callable[[Event], None],
+    ) -> None:
+        self.workers = workers
+        self._episodes = episodes
+        self._links = links
+        self._kv_bytes = kv_bytes_per_token
+        self._kv_return = kv_return
+        self._clock = clock
+        self._report = report
+        self._handoffs: dict[int, Handoff] = {}
+        self._held: dict[int, tuple[int, int, int]] = {}
+        """Trajectory -> decode engine, incarnation and tokens whose KV it has."""
+
+    def generate(self, command: GenerateTurn) -> None:
+        """Start a turn, or report the loss again where it reaches a dead engine."""
+        for index in (command.engine, command.prefill_engine):
+            if index is not None and not self._reaches(index, command):
+                return
+        wanted = self._episodes.tokens_to_make(command)
+        truncated = wanted > command.max_tokens
+        tokens = command.max_tokens if truncated else wanted
+        if command.prefill_engine is not None:
+            self._prefill(Handoff(command, tokens, truncated))
+            return
+        request = Request(
+            request_id=command.id,
+            chain=command.trajectory,
+            context_tokens=command.context_tokens,
+            output_tokens=tokens,
+            group=command.group,
+            shared_tokens=command.shared_tokens,
+            reusable_tokens=command.reusable_tokens,
+        )
+        self.workers[command.engine].submit(request, self._generated, truncated)
+
+    def _reaches(self, index: int, command: GenerateTurn) -> bool:
+        worker = self.workers[index]
+        current = index != command.engine or command.incarnation == worker.incarnation
+        if worker.up and current:
+            return True
+        incarnation = command.incarnation if index == command.engine else worker.incarnation
+        self._report(EngineLost(engine=index, incarnation=incarnation, commands=(command.id,), saved_tokens=(0,)))
+        return False
+
+    def _generated(self, completion: Completion, truncated: bool) -> None:
+        self._report(
+            TurnGenerated(
+                command_id=completion.request_id,
+                output_tokens=completion.output_tokens,
+                cached_tokens=completion.cached_tokens,
+                recomputed_tokens=completion.recomputed_tokens,
+                preemptions=completion.preemptions,
+                truncated=truncated,
+                queue_s=completion.queue_s,
+                prefill_s=completion.prefill_s,
+                decode_s=completion.decode_s,
+            )
+        )
+
+    def abort(self, command: AbortGeneration) -> None:
+        """Stop a turn, in whichever phase it is."""
+        handoff = self._handoffs.pop(command.target, None)
+        if handoff is not None and command.target not in self.workers[command.engine]:
+            prefill = handoff.command.prefill_engine
+            assert prefill is not None
+            self.workers[prefill].abort(command.target)
+            made = 0
+        else:
+            made = self.workers[command.engine].abort(command.target) + (1 if handoff is not None else 0)
+        self._clock.after(0.0, self._aborted, (command.id, made))
+
+    def _aborted(self, answer: tuple[int, int]) -> None:
+        command_id, made = answer
+        self._report(GenerationAborted(command_id=command_id, output_tokens=made))
+
+    def lose(self, index: int) -> list[int]:
+        """An engine dies, and with it its requests and what was on its way to or from it; their commands."""
+        worker = self.workers[index]
+        saved = {request_id: tokens for request_id, (_, tokens) in worker.kill().items()}
+        for command_id, handoff in list(self._handoffs.items()):
+            command = handoff.command
+            if index not in (command.engine, command.prefill_engine):
+                continue
+            decoding = command_id in self.workers[command.engine]
+            if command.engine == index or not decoding:
+                made = saved.get(command_id, 0)
+                saved[command_id] = made + 1 if command.engine == index and handoff.prefilled and made else made
+                del self._handoffs[command_id]
+                if command.engine == index and command.prefill_engine is not None:
+                    self.workers[command.prefill_engine].abort(command_id)
+        self._report(
+            EngineLost(
+                engine=index,
+                incarnation=worker.incarnation,
+                commands=tuple(saved),
+                saved_tokens=tuple(saved.values()),
+            )
+        )
+        return list(saved)
+
+    # Prefill here, decode there
+
+    def _prefill(self, handoff: Handoff) -> None:
+        command = handoff.command
+        assert command.prefill_engine is not None
+        self._handoffs[command.id] = handoff
+        request = Request(
+            request_id=command.id,
+            chain=command.trajectory,
+            context_tokens=command.context_tokens,
+            output_tokens=1,
+            group=command.group,
+            shared_tokens=command.shared_tokens,
+            reusable_tokens=command.reusable_tokens,
+            role=Role.PREFILL,
+        )
+        self.workers[command.prefill_engine].submit(request, self._prefilled, handoff)
+
+    def _prefilled(self, completion: Completion, handoff: Handoff) -> None:
+        command = handoff.command
+        handoff.prefilled = completion
+        engine, incarnation, held = self._held.get(command.trajectory, (-1, -1, 0))
+        if (engine, incarnation) != (command.engine, command.incarnation):
+            held = 0
+        moved = command.context_tokens - min(held, command.reusable_tokens)
+        assert command.prefill_engine is not None
+        link = self._links(command.prefill_engine, command.engine)
+        link.transfer(moved * self._kv_bytes, partial(self._moved, handoff, self._clock.now))
+
+    def _moved(self, handoff: Handoff, since_s: float) -> None:
+        command = handoff.command
+        if self._handoffs.get(command.id) is not handoff:
+            return
+        handoff.transfer_s = self._clock.now - since_s
+        if handoff.output_tokens == 1:
+            self._finish(handoff, None)
+            return
+        request = Request(
+            request_id=command.id,
+            chain=command.trajectory,
+            context_tokens=command.context_tokens + 1,
+            output_tokens=handoff.output_tokens - 1,
+            role=Role.DECODE,
+        )
+        self.workers[command.engine].submit(request, self._decoded, handoff)
+
+    def _decoded(self, completion: Completion, handoff: Handoff) -> None:
+        if self._kv_return is KvReturn.TRANSFER:
+            command = handoff.command
+            assert command.prefill_engine is not None
+            link = self._links(command.engine, command.prefill_engine)
+            size_bytes = completion.output_tokens * self._kv_bytes
+            link.transfer(size_bytes, partial(self._returned, handoff, completion))
+        else:
+            self._finish(handoff, completion)
+
+    def _returned(self, handoff: Handoff, completion: Completion) -> None:
+        command = handoff.command
+        if self._handoffs.get(command.id) is handoff:
+            assert command.prefill_engine is not None
+            self.workers[command.prefill_engine].engine.import_kv(
+                command.trajectory, command.context_tokens + handoff.output_tokens
+            )
+            self._finish(handoff, completion)
+
+    def _finish(self, handoff: Handoff, decoded: Completion | None) -> None:
+        command, prefilled = handoff.command, handoff.prefilled
+        assert prefilled is not None
+        self._handoffs.pop(command.id, None)
+        self._held[command.trajectory] = (
+            command.engine,
+            command.incarnation,
+            command.context_tokens + handoff.output_tokens,
+        )
+        self._report(
+            TurnGenerated(
+                command_id=command.id,
+                output_tokens=handoff.output_tokens,
+                cached_tokens=prefilled.cached_tokens,
+                recomputed_tokens=prefilled.recomputed_tokens + (decoded.recomputed_tokens if decoded else 0),
+                preemptions=prefilled.preemptions + (decoded.preemptions if decoded else 0),
+                truncated=handoff.truncated,
+                queue_s=prefilled.queue_s + (decoded.queue_s if decoded else 0.0),
+                prefill_s=prefilled.prefill_s + prefilled.decode_s + handoff.transfer_s,
+                decode_s=decoded.decode_s if decoded else 0.0,
+            )
+        )
+
+    def forget(self, trajectory: int) -> None:
+        """A trajectory has ended."""
+        self._held.pop(trajectory, None)

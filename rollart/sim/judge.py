@@ -1,0 +1,46 @@
+"""Rewards from a judge model on engines of its own."""
+
+from collections.abc import Callable
+
+from rollart.domain.commands import ScoreTrajectory
+from rollart.domain.events import Event, RewardFailed, TrajectoryScored
+from rollart.domain.task import Task
+from rollart.domain.trajectory import Cause
+from rollart.serving.request import Completion, Request
+from rollart.sim.engine_worker import EngineWorker
+from rollart.workload.trajectory import TrajectorySpec
+
+
+class EngineJudge:
+    """Reads a whole trajectory and writes a judgement, on the least busy engine of the task's group."""
+
+    def __init__(self, groups: dict[str, list[EngineWorker]], report: Callable[[Event], None]) -> None:
+        self._groups = groups
+        self._report = report
+
+    def judge(self, command: ScoreTrajectory, task: Task, spec: TrajectorySpec) -> None:
+        """Generate the judgement; the score fails when no engine of the group is up."""
+        assert task.reward.engine_group is not None
+        up = [worker for worker in self._groups[task.reward.engine_group] if worker.up]
+        if not up:
+            self._report(RewardFailed(command_id=command.id, cause=Cause.ERROR))
+            return
+        worker = min(up, key=lambda one: (one.engine.running + one.engine.waiting, one.index))
+        capacity = worker.engine.config.kv_capacity_tokens - task.reward.judge_tokens
+        tokens = spec.prompt_tokens + sum(spec.new_tokens) + sum(spec.output_tokens)
+        request = Request(
+            request_id=command.id,
+            chain=command.trajectory,
+            context_tokens=max(1, min(tokens, capacity)),
+            output_tokens=task.reward.judge_tokens,
+        )
+        worker.submit(request, self._judged, (command.id, spec.reward))
+
+    def _judged(self, completion: Completion, payload: tuple[int, float]) -> None:  # noqa: ARG002 - the interface
+        command_id, reward = payload
+        self._report(TrajectoryScored(command_id=command_id, reward=reward))
+
+    def lost(self, commands: list[int]) -> None:
+        """Judgements that died with their engine."""
+        for command_id in commands:
+            self._report(RewardFailed(command_id=command_id, cause=Cause.ERROR))

@@ -1,0 +1,146 @@
+"""`simulate`: a job and a workload in, a run log and its statistics out."""
+
+import gc
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from rollart.domain.events import TurnGenerated
+from rollart.domain.job import Job
+from rollart.domain.plan import Role
+from rollart.runlog.header import (
+    EngineEntry,
+    EnvironmentEntry,
+    PoolEntry,
+    RewardEntry,
+    RunHeader,
+    TrainerEntry,
+)
+from rollart.runlog.reducer import Reducer
+from rollart.runlog.statistics import RunStatistics
+from rollart.runlog.window import Window
+from rollart.runlog.writer import RunLogWriter, Sink
+from rollart.sched.config import ControllerConfig
+from rollart.sched.setup import controller_config
+from rollart.sim.assembly import engine_kinds, training_costs
+from rollart.sim.simulation import Simulation
+from rollart.workload.trajectory import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatorUse:
+    """What the simulation itself took."""
+
+    wall_s: float
+    events: int
+    turns: int
+    peak_rss_mb: float
+
+    @property
+    def turns_per_s(self) -> float:
+        """Simulated turns per second of wall time."""
+        return self.turns / self.wall_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationResult:
+    """A finished simulation."""
+
+    header: RunHeader
+    statistics: RunStatistics
+    use: SimulatorUse
+
+
+class _TurnCount:
+    """Counts the turns that were generated."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    def consume(self, window: Window) -> None:
+        """Add the turns of a window."""
+        batch = window.batches.get(TurnGenerated)
+        self.turns += 0 if batch is None else len(batch)
+
+
+def simulate(
+    job: Job,
+    workload: Workload,
+    *,
+    log_path: Path | None = None,
+    code_version: str = "",
+    on_step: Callable[[int, float], None] | None = None,
+    sinks: tuple[Sink, ...] = (),
+) -> SimulationResult:
+    """Simulate a job on a workload; the run log goes to `log_path`, complete or not at all.
+
+    `on_step(version, simulated seconds)` is called at the end of every training step. Raises CapacityError when the
+    plan does not fit its devices.
+    """
+    kinds = engine_kinds(job)
+    training = training_costs(job)
+    config = controller_config(job)
+    header = run_header(job, config, driver="sim", code_version=code_version)
+    reducer, turns = Reducer(header), _TurnCount()
+    started = time.perf_counter()
+    with RunLogWriter(log_path, header, (reducer, turns, *sinks)) as log, _few_collections():
+        simulation = Simulation(job, workload, config, kinds, training, log, on_step)
+        simulation.run()
+    wall_s = time.perf_counter() - started
+    use = SimulatorUse(wall_s=wall_s, events=simulation.events, turns=turns.turns, peak_rss_mb=_peak_rss_mb())
+    return SimulationResult(header=header, statistics=reducer.statistics(), use=use)
+
+
+def run_header(job: Job, config: ControllerConfig, *, driver: str, code_version: str) -> RunHeader:
+    """What a reader of the run log must know besides its records."""
+    placement, cluster = job.plan.placement, job.cluster
+    engines = [group for group in placement.engine_groups for _ in range(group.engines)]
+    return RunHeader(
+        driver=driver,
+        policy=job.plan.policy.name,
+        seed=job.seed,
+        steps=job.steps,
+        warmup_steps=job.warmup_steps,
+        scenario=job.name,
+        code_version=code_version,
+        controller=msgspec.to_builtins(config),
+        pools=tuple(
+            PoolEntry(name=p.name, device=p.device.name, devices=p.count, price_per_hour=p.price_per_hour)
+            for p in cluster.pools.values()
+        ),
+        engines=tuple(
+            EngineEntry(engine=index, group=g.name, pool=g.pool, devices=g.tensor_parallel, role=Role(g.role).value)
+            for index, g in enumerate(engines)
+        ),
+        trainer=TrainerEntry(pool=placement.trainer.pool, devices=placement.trainer.devices),
+        tasks=tuple(task.name for task in job.tasks),
+        environment=EnvironmentEntry(
+            slots=placement.environment_slots,
+            cores=cluster.environments.cores,
+            price_per_core_hour=cluster.environments.price_per_core_hour,
+        ),
+        reward=RewardEntry(price_per_second=cluster.serverless.price_per_second),
+    )
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Let the cycle collector run seldom: a simulation makes millions of small objects and hardly a cycle."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _peak_rss_mb() -> float:
+    """Largest resident set of this process so far, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024**2 if sys.platform == "darwin" else 1024)

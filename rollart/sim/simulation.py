@@ -1,0 +1,194 @@
+"""The simulator's driver: reports what happens to the controller and carries out what it orders.
+
+Equal-time order is total: SimPy's calendar by (time, priority, sequence), and facts that follow from one instant are
+handled first come first served. A command is carried out when the event that caused it has been handled; nothing is
+handled in the middle of another event.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from rollart.costs.interface import TrainingCosts
+from rollart.domain.commands import (
+    AbortGeneration,
+    CancelTimer,
+    CloseEnvironment,
+    Command,
+    EndTrajectory,
+    GenerateTurn,
+    PullWeights,
+    PushWeights,
+    ResetEnvironment,
+    RestartEngine,
+    ResumeEngine,
+    ScoreTrajectory,
+    SetTimer,
+    StepEnvironment,
+    StopRun,
+    SuspendEngine,
+    TrainBatch,
+    UpdateEngine,
+)
+from rollart.domain.errors import InvariantError
+from rollart.domain.events import Event, RunStarted, TimerFired, TrainingEnded
+from rollart.domain.job import Job
+from rollart.domain.plan import Role
+from rollart.runlog.writer import RunLogWriter
+from rollart.sched.config import ControllerConfig
+from rollart.sched.controller import Controller
+from rollart.sim.assembly import EngineKind, engine_sites, link_table, slowest_path
+from rollart.sim.clock import Clock
+from rollart.sim.engine_worker import EngineWorker
+from rollart.sim.environments import Environments
+from rollart.sim.episodes import Episodes
+from rollart.sim.faults import EngineFaults
+from rollart.sim.generation import Generation
+from rollart.sim.judge import EngineJudge
+from rollart.sim.rewards import Rewards
+from rollart.sim.sampling import write_samples
+from rollart.sim.trainer import Trainer
+from rollart.sim.weight_store import WeightStore
+from rollart.workload.trajectory import Workload
+
+
+class Simulation:
+    """One run in simulated time."""
+
+    def __init__(
+        self,
+        job: Job,
+        workload: Workload,
+        config: ControllerConfig,
+        kinds: list[EngineKind],
+        training: TrainingCosts,
+        log: RunLogWriter,
+        on_step: Callable[[int, float], None] | None = None,
+    ) -> None:
+        self.clock = Clock()
+        self.controller = Controller(config)
+        self._log = log
+        self._on_step = on_step
+        self._inbox: deque[Event] = deque()
+        self._handling = False
+        self._timers: set[int] = set()
+        self.events = 0
+        self._make_workers(job, workload, kinds, training)
+        self._execute = self._table()
+
+    def _make_workers(self, job: Job, workload: Workload, kinds: list[EngineKind], training: TrainingCosts) -> None:
+        clock, report = self.clock, self.report
+        tasks = {task.name: task for task in job.tasks}
+        per_engine = [kind for kind in kinds for _ in range(kind.group.engines)]
+        self.engines = [
+            EngineWorker(index, kind.config, kind.costs, clock, report) for index, kind in enumerate(per_engine)
+        ]
+        self._judges = [kind.group.role is Role.JUDGE for kind in per_engine]
+        self.episodes = Episodes(workload)
+        between, self.links = link_table(job, [kind.group.pool for kind in per_engine], clock)
+        rollout_kinds = [kind for kind in kinds if kind.group.role is not Role.JUDGE]
+        self.generation = Generation(
+            self.engines,
+            self.episodes,
+            between,
+            rollout_kinds[0].costs.kv_bytes_per_token,
+            job.plan.placement.kv_return,
+            clock,
+            report,
+        )
+        self.environments = Environments(job.cluster.environments, tasks, self.episodes, clock, report)
+        self.rewards = Rewards(job.cluster.serverless, tasks, self.episodes, clock, report)
+        groups: dict[str, list[EngineWorker]] = {}
+        for worker, kind in zip(self.engines, per_engine, strict=True):
+            groups.setdefault(kind.group.name, []).append(worker)
+        self.judge = self.rewards.judge = EngineJudge(groups, report)
+        self.trainer = Trainer(training, job.training.context_limit, clock, report)
+        path = slowest_path(job)
+        weight_bytes = rollout_kinds[0].costs.weight_bytes
+        self.store = WeightStore(engine_sites(job, kinds), weight_bytes, path, path, clock, report)
+        self._faults = EngineFaults(job.faults, job.seed, self.engines, clock, self._lose, report)
+
+    def _table(self) -> dict[type[Command], Callable[[Any], None]]:
+        engines, store = self.engines, self.store
+        return {
+            ResetEnvironment: self.environments.reset,
+            StepEnvironment: self.environments.step,
+            CloseEnvironment: self.environments.close,
+            GenerateTurn: self.generation.generate,
+            AbortGeneration: self.generation.abort,
+            ScoreTrajectory: self.rewards.score,
+            EndTrajectory: self._end_trajectory,
+            TrainBatch: self.trainer.train,
+            PushWeights: store.push,
+            PullWeights: store.pull,
+            SuspendEngine: lambda c: engines[c.engine].suspend(
+                c, store.release_s(c.engine) if c.release_memory else 0.0
+            ),
+            UpdateEngine: lambda c: engines[c.engine].update(c, store.update_s(c)),
+            ResumeEngine: lambda c: engines[c.engine].resume(c),
+            RestartEngine: self._faults.restart,
+            SetTimer: self._set_timer,
+            CancelTimer: lambda c: self._timers.discard(c.target),
+            StopRun: lambda _: None,
+        }
+
+    # The loop
+
+    def run(self) -> None:
+        """Simulate until the controller stops; InvariantError when it never can."""
+        self.report(RunStarted())
+        environment, state = self.clock.environment, self.controller.state
+        step = environment.step
+        while not state.stopped:
+            if environment.peek() == float("inf"):
+                raise InvariantError(f"deadlock at {self.clock.now} s: nothing is due and the run is not over")
+            step()
+        write_samples(self, self._log)
+
+    def report(self, event: Event) -> None:
+        """A fact has happened: handle it, and what follows from it at this instant."""
+        inbox = self._inbox
+        inbox.append(event)
+        if self._handling:
+            return
+        self._handling = True
+        now = self.clock.environment.now
+        log, handle, execute = self._log, self.controller.handle, self._execute
+        while inbox:
+            event = inbox.popleft()
+            self.events += 1
+            seq = log.event(now, event)
+            commands = handle(event, now)
+            if commands:
+                log.commands(now, commands, seq)
+                for command in commands:
+                    execute[type(command)](command)
+            if type(event) is TrainingEnded:
+                self._step_ended(event)
+        self._handling = False
+
+    def _step_ended(self, event: TrainingEnded) -> None:
+        if not self.controller.state.stopped:
+            write_samples(self, self._log)
+        if self._on_step is not None:
+            self._on_step(event.version, self.clock.now)
+
+    # Small commands
+
+    def _end_trajectory(self, command: EndTrajectory) -> None:
+        self.episodes.end(command.trajectory)
+        self.generation.forget(command.trajectory)
+
+    def _set_timer(self, command: SetTimer) -> None:
+        self._timers.add(command.id)
+        self.clock.after(command.delay_s, self._timer_fired, command.id)
+
+    def _timer_fired(self, command_id: int) -> None:
+        if command_id in self._timers:
+            self._timers.remove(command_id)
+            self.report(TimerFired(command_id=command_id))
+
+    def _lose(self, index: int) -> None:
+        lost = self.generation.lose(index)
+        if self._judges[index]:
+            self.judge.lost(lost)
