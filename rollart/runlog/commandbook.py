@@ -66,7 +66,7 @@ class CommandBook:
         self.events = Ledger(time_s=np.float64, command_id=np.int64)
         """Keyed by seq."""
         self.lost: dict[int, tuple[int, ...]] = {}
-        """GenerateTurn commands that each EngineLost, by its seq, cut short."""
+        """Commands that each EngineLost, by its seq, cut short: turns and orders to the engine."""
         self._abort_targets: dict[int, int] = {}
 
     def consume(self, window: Window) -> tuple[Commands, Closings]:
@@ -178,9 +178,11 @@ class CommandBook:
             losses.int_lists("commands"),
             strict=True,
         ):
-            self.lost[seq] = cut
             row = self._open_before(seq)
-            row = row[self.commands["engine"][row] == engine]
+            # A turn is cut short as well where the lost engine was to compute its prompt.
+            held = (self.commands["engine"][row] == engine) | np.isin(self.commands["key"][row], cut)
+            row = row[held]
+            self.lost[seq] = tuple(self.commands["key"][row].tolist())
             found.append((row, np.full(len(row), seq), np.full(len(row), time_s)))
         return found
 

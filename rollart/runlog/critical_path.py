@@ -61,16 +61,19 @@ class _Walk:
         return self._segments
 
     def _answered(self, seq: int, command_id: int, followed_by: int | None) -> int | None:
-        """Row of the command that an event answers; for a lost engine, the turn that was begun again."""
+        """Row of the command that an event answers; for a lost engine, of the last that it cut short.
+
+        A turn that was begun again elsewhere waited for its trajectory's command; an order to another engine, for
+        an order to this one.
+        """
         commands = self._book.commands
         if command_id != ABSENT:
             return commands.find_one(command_id)
-        cut = self._book.lost.get(seq, ())
-        rows = [row for row in map(commands.find_one, cut) if row is not None]
+        rows = [row for row in map(commands.find_one, self._book.lost.get(seq, ())) if row is not None]
         if followed_by is None or not rows:
             return None
-        trajectory = commands["trajectory"][followed_by]
-        same = [row for row in rows if trajectory != ABSENT and commands["trajectory"][row] == trajectory]
+        about = commands["trajectory"][followed_by]
+        same = [row for row in rows if commands["trajectory"][row] == about]
         return max(same or rows)
 
     def _through(self, command: int, end_s: float) -> int | None:

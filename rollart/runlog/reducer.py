@@ -62,15 +62,15 @@ class Reducer:
     def statistics(self) -> RunStatistics:
         """All figures, of what was consumed so far."""
         begin_s = self._training.started_s or 0.0
+        begun, ended = self._trajectories.rows["task"] >= 0, self._trajectories.rows["end"] >= 0
         return RunStatistics(
             header=self._header,
             begin_s=begin_s,
             end_s=self._end_s,
             steps=tuple(self._steps()),
-            ends=self._ends(np.ones(len(self._trajectories.rows), dtype=np.bool_)),
-            open_trajectories=int(
-                ((self._trajectories.rows["task"] >= 0) & (self._trajectories.rows["end"] < 0)).sum()
-            ),
+            ends=self._ends(begun),
+            open_trajectories=int((begun & ~ended).sum()),
+            never_begun=int((ended & ~begun).sum()),
             tasks=tuple(self._task(code, task) for code, task in enumerate(self._header.tasks)),
             waste=waste_of(self._counters, self._trajectories),
             events=self._events,

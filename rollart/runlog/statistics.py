@@ -100,8 +100,11 @@ class RunStatistics:
     """Time of the last record."""
     steps: tuple[StepStatistics, ...]
     ends: Mapping[End, int]
+    """Of the trajectories that were begun."""
     open_trajectories: int
     """Begun and not ended: 0 in a complete log."""
+    never_begun: int
+    """Ended while they waited for their first environment."""
     tasks: tuple[TaskStatistics, ...]
     waste: Waste | None
     """None where the log has no samples."""
