@@ -2,6 +2,7 @@
 
 import math
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,11 +38,16 @@ class Distribution:
 
     def add(self, value: float) -> None:
         """Take one value in."""
-        self.count += 1
-        self.total += value
-        if value > self.max:
-            self.max = value
-        self._exact.append(value)
+        self.extend((value,))
+
+    def extend(self, values: Sequence[float]) -> None:
+        """Take several values in."""
+        if not values:
+            return
+        self.count += len(values)
+        self.total += sum(values)
+        self.max = max(self.max, *values)
+        self._exact.extend(values)
         if len(self._exact) > EXACT_VALUES:
             self._fold()
 

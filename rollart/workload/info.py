@@ -77,13 +77,11 @@ class _Tally:
         own_prompt = turns[0].prompt_tokens if turns else 0
         found["turns"].add(len(turns))
         found["prompt_tokens"].add(trajectory.prompt_tokens + own_prompt)
-        found["response_tokens"].add(sum(turn.output_tokens for turn in turns))
-        for index, turn in enumerate(turns):
-            found["output_tokens"].add(turn.output_tokens)
-            if index:
-                found["observation_tokens"].add(turn.prompt_tokens)
-            if turn.env_s is not None:
-                found["env_s"].add(turn.env_s)
+        outputs = [turn.output_tokens for turn in turns]
+        found["response_tokens"].add(sum(outputs))
+        found["output_tokens"].extend(outputs)
+        found["observation_tokens"].extend([turn.prompt_tokens for turn in turns[1:]])
+        found["env_s"].extend([turn.env_s for turn in turns if turn.env_s is not None])
         if trajectory.reset_s is not None:
             found["reset_s"].add(trajectory.reset_s)
         if trajectory.reward_s is not None:

@@ -16,7 +16,8 @@ from scipy.special import ndtri
 
 from rollart.workload.chance import Chance
 from rollart.workload.context import ContextRules, plan_context
-from rollart.workload.profile import FailureRates, Figure, Profile, Success, TaskProfile
+from rollart.workload.latent import TrajectoryLatent, TurnLatents
+from rollart.workload.profile import FailureRates, Profile, Success, TaskProfile
 from rollart.workload.trajectory import StepOutcome, TrajectorySpec, unknown_task
 
 _PROMPTS_REMEMBERED = 1 << 16
@@ -54,29 +55,6 @@ class _Prompt(NamedTuple):
     tokens: int
 
 
-class _Loading:
-    """Weights of prompt, member and turn noise in the latent normal of one figure."""
-
-    __slots__ = ("law", "member", "prompt", "turn")
-
-    def __init__(self, figure: Figure) -> None:
-        self.law = figure.law
-        self.prompt = math.sqrt(figure.prompt_share)
-        self.member = math.sqrt(figure.member_share)
-        self.turn = math.sqrt(max(0.0, 1.0 - figure.prompt_share - figure.member_share))
-
-    def once(self, prompt_score: float, member_noise: float) -> float:
-        """One draw per trajectory: what is not the prompt's is the member's."""
-        return self.law.at(self.prompt * prompt_score + math.sqrt(1.0 - self.prompt**2) * member_noise)
-
-    def every_turn(
-        self, prompt_score: float, member_noise: float, turn_noise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """One draw per turn."""
-        level = self.prompt * prompt_score + self.member * member_noise
-        return self.law.at_all(level + self.turn * turn_noise)
-
-
 class _Outcomes:
     """Failure rates as thresholds on a normal score."""
 
@@ -112,12 +90,10 @@ class _TaskDraw:
         self._rules = ContextRules(
             strip_share=task.strip_share, compaction=task.compaction, limit_tokens=context_limit_tokens
         )
-        self._turns = _Loading(task.turns)
-        self._observation = _Loading(task.observation_tokens)
-        self._output = _Loading(task.output_tokens)
-        self._env = _Loading(task.env_s)
-        self._reset = _Loading(task.reset_s)
-        self._reward = _Loading(task.reward_s)
+        self._turns = TrajectoryLatent(task.turns)
+        self._each_turn = TurnLatents((task.output_tokens, task.observation_tokens, task.env_s))
+        self._reset = TrajectoryLatent(task.reset_s)
+        self._reward = TrajectoryLatent(task.reward_s)
         self._reset_outcomes = _Outcomes(task.reset_failures)
         self._step_outcomes = _Outcomes(task.step_failures)
         self._success_at = _success_score(task.success)
@@ -127,14 +103,15 @@ class _TaskDraw:
         length_score = known.length_score
         draw = self._members.at(prompt, member, attempt)
         turns_z, length_z, env_z, reset_z, reset_fate, success_z, reward_z = draw.standard_normal(7).tolist()
-        turns = max(1, round(self._turns.once(known.turns_score, turns_z)))
+        turns = max(1, round(self._turns.value(known.turns_score, turns_z)))
         noise = draw.standard_normal((4, turns))
-        output = _whole(self._output.every_turn(length_score, length_z, noise[0]))
-        new = self._observations(length_score, length_z, noise[1]) if turns > 1 else [0]
-        plan = plan_context(self._rules, known.tokens, new, output)
+        values = self._each_turn.values(length_score, (length_z, length_z, env_z), noise[:3])
+        output, observation = _whole(values[:2])
+        observation[0] = 0
+        plan = plan_context(self._rules, known.tokens, observation, output)
         turns = len(plan.output_tokens)
-        env_s = self._env.every_turn(length_score, env_z, noise[2, :turns]).tolist()
-        env_outcome = self._fates(noise[3, :turns], env_s) if self._step_outcomes.possible else None
+        env_s = values[2, :turns].tolist()
+        env_outcome = self._fates(noise[3, :turns].tolist(), env_s) if self._step_outcomes.possible else None
         reset_outcome = self._reset_outcomes.of(reset_fate)
         difficulty = (known.turns_score + length_score) * _HALF_EACH
         timed_out = reset_outcome is StepOutcome.TIMEOUT
@@ -145,14 +122,14 @@ class _TaskDraw:
             member=member,
             attempt=attempt,
             prompt_tokens=known.tokens,
-            reset_s=self._reset_outcomes.timeout_s if timed_out else self._reset.once(length_score, reset_z),
+            reset_s=self._reset_outcomes.timeout_s if timed_out else self._reset.value(length_score, reset_z),
             reset_outcome=reset_outcome,
             new_tokens=plan.new_tokens,
             kept_tokens=plan.kept_tokens,
             output_tokens=plan.output_tokens,
             env_s=env_s,
             env_outcome=env_outcome,
-            reward_s=self._reward.once(length_score, reward_z),
+            reward_s=self._reward.value(length_score, reward_z),
             reward=1.0 if solved else 0.0,
             truncated=plan.truncated,
         )
@@ -169,28 +146,22 @@ class _TaskDraw:
         self._known_prompts[prompt] = known
         return known
 
-    def _observations(self, length_score: float, length_z: float, noise: NDArray[np.float64]) -> list[int]:
-        """New tokens of every turn; the first has only the prompt."""
-        new = _whole(self._observation.every_turn(length_score, length_z, noise))
-        new[0] = 0
-        return new
-
-    def _fates(self, scores: NDArray[np.float64], env_s: list[float]) -> list[StepOutcome] | None:
+    def _fates(self, scores: list[float], env_s: list[float]) -> list[StepOutcome] | None:
         """Outcomes of the steps; sets the time of those that never answer."""
         outcomes = self._step_outcomes
-        if scores.min() >= outcomes.timeout_below:
+        if min(scores) >= outcomes.timeout_below:
             return None
-        fates = [outcomes.of(score) for score in scores.tolist()]
+        fates = [outcomes.of(score) for score in scores]
         for turn, fate in enumerate(fates):
             if fate is StepOutcome.TIMEOUT:
                 env_s[turn] = outcomes.timeout_s
         return fates
 
 
-def _whole(values: NDArray[np.float64]) -> list[int]:
+def _whole(values: NDArray[np.float64]) -> list[list[int]]:
     """Values >= 0, rounded to the nearest integer."""
-    tokens: list[int] = (values + 0.5).astype(np.int64).tolist()
-    return tokens
+    rows: list[list[int]] = (values + 0.5).astype(np.int64).tolist()
+    return rows
 
 
 def _success_score(success: Success) -> float:

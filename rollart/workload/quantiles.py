@@ -69,17 +69,20 @@ class QuantileFunction:
         elif maximum < math.inf and points[-1][0] < 1.0:
             nodes.append((_EXTREME_SCORE, maximum))
         clipped = [(z, min(max(value, minimum), maximum)) for z, value in nodes]
-        self._logarithmic = all(value > 0 for _, value in clipped)
-        self._scores = [z for z, _ in clipped]
-        self._values = [math.log(v) if self._logarithmic else v for _, v in clipped]
-        self._score_array = np.array(self._scores)
-        self._value_array = np.array(self._values)
+        self.logarithmic = all(value > 0 for _, value in clipped)
+        """Whether `values` are natural logarithms."""
+        self.scores = [z for z, _ in clipped]
+        """Normal scores of the nodes, rising."""
+        self.values = [math.log(v) if self.logarithmic else v for _, v in clipped]
+        """At the nodes; linear between them, level beyond."""
+        self._score_array = np.array(self.scores)
+        self._value_array = np.array(self.values)
         self.constant = clipped[0][1] if clipped[0][1] == clipped[-1][1] else None
         """The value, where there is only one."""
 
     def at(self, score: float) -> float:
         """Value at one normal score."""
-        scores, values = self._scores, self._values
+        scores, values = self.scores, self.values
         right = bisect_right(scores, score)
         if right == 0:
             value = values[0]
@@ -88,12 +91,12 @@ class QuantileFunction:
         else:
             low, base = scores[right - 1], values[right - 1]
             value = base + (values[right] - base) * (score - low) / (scores[right] - low)
-        return math.exp(value) if self._logarithmic else value
+        return math.exp(value) if self.logarithmic else value
 
     def at_all(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values at an array of normal scores."""
         values = np.interp(scores, self._score_array, self._value_array)
-        return np.asarray(np.exp(values)) if self._logarithmic else values
+        return np.asarray(np.exp(values)) if self.logarithmic else values
 
     def quantile(self, p: float) -> float:
         """Value below which a share `p` of the draws lies."""

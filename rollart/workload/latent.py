@@ -1,0 +1,74 @@
+"""Latent normals: how a figure's draws depend on its prompt, its trajectory and its turn.
+
+A latent score is sqrt(prompt share) * prompt + sqrt(member share) * member + sqrt(rest) * turn, of independent
+standard normals; it is again a standard normal, and the figure's quantile function makes a value of it.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rollart.workload.profile import Figure
+
+_ROW_WIDTH = 64.0
+"""Distance in score between the laws of two figures; no score lies outside +-32."""
+
+
+class TrajectoryLatent:
+    """A figure with one draw per trajectory: what is not the prompt's share is the member's."""
+
+    __slots__ = ("_law", "_member", "_prompt")
+
+    def __init__(self, figure: Figure) -> None:
+        self._law = figure.law
+        self._prompt = math.sqrt(figure.prompt_share)
+        self._member = math.sqrt(1.0 - figure.prompt_share)
+
+    def value(self, prompt_score: float, member_noise: float) -> float:
+        """The value of one trajectory."""
+        return self._law.at(self._prompt * prompt_score + self._member * member_noise)
+
+
+class TurnLatents:
+    """Several figures with one draw per turn, evaluated at once.
+
+    The quantile functions stand side by side on one axis, so that a single interpolation serves all of them:
+    calls to numpy, not arithmetic, are what a short trajectory costs.
+    """
+
+    def __init__(self, figures: Sequence[Figure]) -> None:
+        self._prompt = [math.sqrt(figure.prompt_share) for figure in figures]
+        self._member = [math.sqrt(figure.member_share) for figure in figures]
+        rest = [max(0.0, 1.0 - figure.prompt_share - figure.member_share) for figure in figures]
+        self._turn = np.sqrt(np.array(rest))[:, np.newaxis]
+        self._logarithmic = [figure.law.logarithmic for figure in figures]
+        self._axis, self._values = _side_by_side(figures)
+
+    def values(
+        self, prompt_score: float, member_noise: Sequence[float], turn_noise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """One row per figure, one column per turn; `turn_noise` has that shape, `member_noise` one per figure."""
+        levels = [
+            row * _ROW_WIDTH + prompt * prompt_score + member * noise
+            for row, (prompt, member, noise) in enumerate(zip(self._prompt, self._member, member_noise, strict=True))
+        ]
+        scores = turn_noise * self._turn + np.array(levels)[:, np.newaxis]
+        values: NDArray[np.float64] = np.interp(scores, self._axis, self._values)
+        for row, logarithmic in enumerate(self._logarithmic):
+            if logarithmic:
+                np.exp(values[row], out=values[row])
+        return values
+
+
+def _side_by_side(figures: Sequence[Figure]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes of all laws on one axis; each is level beyond its outermost nodes."""
+    axis: list[float] = []
+    values: list[float] = []
+    for row, figure in enumerate(figures):
+        law = figure.law
+        scores = [-0.49 * _ROW_WIDTH, *law.scores, 0.49 * _ROW_WIDTH]
+        axis += [row * _ROW_WIDTH + score for score in scores]
+        values += [law.values[0], *law.values, law.values[-1]]
+    return np.array(axis), np.array(values)
