@@ -9,8 +9,9 @@ Idle segments are evicted in the order they became idle, each from its last bloc
 ends frees its own blocks before its group's prompt, so a prefix never goes before what hangs on it.  Free
 blocks are used up before anything is evicted.  The cache knows token counts, never tokens, and no time.
 
-One simplification: a group shares `(shared_tokens - 1) // block_size` blocks, so that the block with the last
-token of the bare prompt, which every member must compute, is private.
+Two simplifications.  A group shares `(shared_tokens - 1) // block_size` blocks, so that the block with the
+last token of the bare prompt, which every member must compute, is private.  A request that names another
+number of shared tokens than the group's blocks in the cache shares nothing.
 """
 
 from collections import OrderedDict
@@ -84,7 +85,9 @@ class KVCache:
                 group = self._groups.get(request.group)
                 if group is not None:
                     if group.limit != share:
-                        group, share = None, 0
+                        # For good, so that an eviction cannot change what a waiting request finds.
+                        group = None
+                        share = request.shared_blocks = 0
                     else:
                         found = group.blocks
                         if not group.users:
