@@ -1,0 +1,1 @@
+"""The `rollart` command: a thin skin over the Python API."""

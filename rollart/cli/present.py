@@ -25,7 +25,9 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
         is_text = index < texts
-        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
+        table.add_column(
+            column, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold", min_width=6
+        )
     for row in rows:
         table.add_row(*row)
     Console(markup=False, highlight=False).print(table)

@@ -9,6 +9,7 @@ import typer
 from rollart.cli.present import number, show_json, show_table
 
 if TYPE_CHECKING:
+    from rollart.workload.task_info import TaskInfo
     from rollart.workload.trace import TraceTrajectory
 
 trace_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Import, inspect and make workload traces.")
@@ -48,28 +49,8 @@ def info(
         counts = {"good_lines": reader.good_lines, "bad_lines": reader.bad_lines, "errors": reader.errors}
         show_json({"trace": str(trace), **counts, "tasks": found.as_dict()})
         return
-    rates = [
-        (
-            task.task,
-            number(task.trajectories),
-            number(task.groups),
-            number(task.groups_without_signal),
-            number(task.reward_mean),
-            number(task.failed_share),
-            number(task.prefill_per_decode),
-            number(task.ideal_hit_rate),
-        )
-        for task in found.tasks
-    ]
-    columns = ("task", "trajectories", "groups", "no signal", "reward", "failed", "prefill/decode", "prefix hits")
-    show_table(str(trace), columns, rates)
-    quantities = [
-        (f"{task.task} {name}", *map(number, (of.count, of.mean, of.p50, of.p90, of.p99, of.max)))
-        for task in found.tasks
-        for name, of in task.quantities.items()
-        if of is not None
-    ]
-    show_table("quantities", ("task and quantity", "count", "mean", "p50", "p90", "p99", "max"), quantities)
+    for task in found.tasks:
+        _show_task(task)
     if reader.bad_lines:
         typer.echo(f"{reader.bad_lines} bad lines left out; first: {reader.errors[0]}", err=True)
 
@@ -95,3 +76,19 @@ def synth(
         raise InputError(f"{profile}: has no task {unknown[0]!r}; it has {', '.join(loaded.tasks)}")
     drawn = synthesize(loaded, tasks=task or None, groups=groups, group_size=group_size, seed=seed)
     typer.echo(f"wrote {write_trace(out, drawn)} trajectories to {out}", err=True)
+
+
+def _show_task(task: "TaskInfo") -> None:
+    columns = (task.task, "count", "mean", "p50", "p90", "p99", "max")
+    rows = [
+        (name, *map(number, (of.count, of.mean, of.p50, of.p90, of.p99, of.max)))
+        for name, of in task.quantities.items()
+        if of is not None
+    ]
+    title = (
+        f"{task.task}: {task.trajectories:,} trajectories in {task.groups:,} groups, "
+        f"{task.groups_without_signal:,} of them without signal; mean reward {number(task.reward_mean)}, "
+        f"failed {number(task.failed_share)}, prefill per decoded token {number(task.prefill_per_decode)}, "
+        f"ideal prefix hits {number(task.ideal_hit_rate)}"
+    )
+    show_table(title, columns, rows)

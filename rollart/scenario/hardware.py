@@ -92,7 +92,7 @@ def _pool(name: str, section: PoolSection, devices: Catalog[Device]) -> Pool:
 
 
 def _link(rates: LinkRates) -> Link:
-    return Link(bandwidth_bytes_per_s=rates.bandwidth_gbit_per_s * BYTES_PER_GBIT, latency_s=rates.latency_us * 1e-6)
+    return Link(bandwidth_bytes_per_s=rates.bandwidth_gbit_per_s * BYTES_PER_GBIT, latency_s=rates.latency_us / 1e6)
 
 
 def _environments(section: ClusterSection) -> EnvironmentHosts:

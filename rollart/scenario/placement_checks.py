@@ -32,6 +32,11 @@ def placement_problems(job: Job) -> Iterator[Problem]:
     yield from _role_problems(placement)
     yield from _affinity_problems(job.tasks, placement)
     yield from _judge_problems(job.tasks, placement)
+    engines = sum(group.engines for group in placement.engine_groups)
+    last = max((preemption.engine for preemption in job.faults.preemptions), default=0)
+    if last >= engines:
+        text = f"names engine {last}; the placement has engines 0 to {engines - 1}"
+        yield Problem(place="faults.preemption_trace", text=text)
 
 
 def trainer_shape(trainer: TrainerPlacement) -> TrainerShape:

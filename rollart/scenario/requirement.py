@@ -6,23 +6,26 @@ One source for the messages about wrong values and for the reference of all fiel
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rollart.scenario.sections.base import CEILING, COUNT_CEILING, PATTERN_WORDS
+from rollart.scenario.sections.base import PATTERN_WORDS
 
 Node = dict[str, Any]
 
+TECHNICAL = 65536
+"""Upper bounds from here on only keep arithmetic finite; they are told to those who pass them."""
+
 UNITS = {
-    "_gbit_per_s": "Gbit/s",
+    "_gbit_per_s": "in Gbit/s",
     "_per_second": "per second",
     "_per_core_hour": "per core and hour",
-    "_per_hour": "per hour",
+    "_per_hour": "per device and hour",
     "_per_s": "per second",
-    "_gb": "GB of 10^9 bytes",
-    "_us": "microseconds",
-    "_s": "seconds",
-    "_tokens": "tokens",
-    "context_limit": "tokens",
+    "_gb": "in GB of 10^9 bytes",
+    "_us": "in microseconds",
+    "_s": "in seconds",
+    "_tokens": "in tokens",
+    "context_limit": "in tokens",
 }
-"""Unit by the end of a key; the first that fits."""
+"""Unit, with its preposition, by the end of a key; the first that fits."""
 
 
 def unit_of(key: str) -> str | None:
@@ -51,11 +54,17 @@ def node_at(schema: Node, location: Sequence[str | int]) -> Node | None:
         if isinstance(part, int):
             child = node.get("items")
         else:
-            child = node.get("properties", {}).get(part, node.get("additionalProperties"))
+            child = node.get("properties", {}).get(part, entries(node))
         if not isinstance(child, dict):
             return None
         node = resolve(schema, child)
     return node
+
+
+def entries(node: Node) -> Any:
+    """Schema node of the values of a mapping with free keys, None or a flag for other nodes."""
+    by_pattern = list(node.get("patternProperties", {}).values())
+    return by_pattern[0] if by_pattern else node.get("additionalProperties")
 
 
 def requirement(node: Node, key: str) -> str:
@@ -80,21 +89,20 @@ def _number(node: Node, key: str) -> str:
     bounds = " and ".join(_bounds(node))
     words = "a whole number" if node["type"] == "integer" else "a number"
     unit = unit_of(key)
-    return f"{words} {bounds}".rstrip() + (f" in {unit}" if unit else "")
+    return f"{words} {bounds}".rstrip() + (f" {unit}" if unit else "")
 
 
 def _bounds(node: Node) -> Iterator[str]:
-    """Bounds; the technical ones, which no real figure comes near, are left out."""
     if "exclusiveMinimum" in node:
         yield f"> {node['exclusiveMinimum']}"
     if "minimum" in node:
         yield f">= {node['minimum']}"
-    if "maximum" in node and node["maximum"] not in (CEILING, COUNT_CEILING, 2**63 - 1):
+    if node.get("maximum", TECHNICAL) < TECHNICAL:
         yield f"<= {node['maximum']}"
 
 
 def _list(node: Node, key: str) -> str:
-    entries = node.get("items", {})
-    words = requirement(entries, key) if entries.get("type") == "string" else "mappings"
+    entry = node.get("items", {})
+    words = requirement(entry, key) if entry.get("type") == "string" else "a mapping"
     fixed = node.get("minItems") == node.get("maxItems") and node.get("minItems")
-    return f"a list of {fixed} x {words}" if fixed else f"a list of {words}"
+    return f"a list of {fixed} entries, each {words}" if fixed else f"a list, each entry {words}"

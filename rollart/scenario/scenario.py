@@ -20,7 +20,7 @@ from rollart.scenario.sections.document import ScenarioFile
 from rollart.scenario.sections.plan import PlanFile, PolicySection
 from rollart.scenario.split import simple_split
 from rollart.scenario.work import tasks_of, training_of
-from rollart.scenario.workloads import check_files, workload_of
+from rollart.scenario.workloads import check_workload, workload_of
 from rollart.scenario.yaml_file import read_mapping
 from rollart.sched.presets import resolve
 from rollart.workload.trajectory import Workload
@@ -99,7 +99,7 @@ class Scenario:
         document = self.document
         self._refuse(list(document_problems(document)))
         for task in document.tasks:
-            check_files(task, self.folder)
+            check_workload(task, self.folder)
         cluster = cluster_of(document)
         catalogue = models_of(document)
         model = model_of(document, catalogue, self.folder)

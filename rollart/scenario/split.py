@@ -6,8 +6,8 @@
 3. It is cut by the least tensor, then pipeline, then context parallelism that fits its memory; experts are spread
    over whole nodes where that is needed.
 4. Every other device rolls out. An engine takes the least tensor parallelism (a power of two, within a node) that
-   leaves room for the KV of ROOM_SEQUENCES trajectories at the context limit, or else of one. A pool where that is
-   impossible stays idle.
+   leaves room for the KV of four trajectories at the context limit, or else of one. A pool where that is impossible
+   stays idle.
 5. A pool of which nothing is left, where it is the only one, is time-shared by training and rollout.
 6. There is no affinity, and two environment slots for each trajectory of a batch.
 """

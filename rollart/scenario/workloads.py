@@ -1,13 +1,14 @@
 """Builds the workload of a scenario from the profiles and traces that its tasks name."""
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Collection
+from functools import cache, lru_cache
 from pathlib import Path
 
 from rollart.domain.errors import ScenarioError, TraceError
 from rollart.scenario.files import find_file
 from rollart.scenario.sections.document import ScenarioFile
 from rollart.scenario.sections.tasks import TaskSection
+from rollart.workload.profile import Profile
 from rollart.workload.profile_file import load_profile
 from rollart.workload.profile_workload import ProfileWorkload
 from rollart.workload.trace_reader import TraceReader
@@ -37,19 +38,46 @@ def workload_of(document: ScenarioFile, folder: Path, seed: int) -> Workload:
 
     @cache
     def from_profile(path: Path) -> ProfileWorkload:
-        return ProfileWorkload(load_profile(path), seed, context_limit_tokens=limit)
+        return ProfileWorkload(read_profile(path), seed, context_limit_tokens=limit)
 
     @cache
     def from_trace(path: Path, times: Path | None) -> TraceWorkload:
-        profile = load_profile(times) if times else None
+        profile = read_profile(times) if times else None
         return TraceWorkload(TraceReader(path, strict=True), times=profile, seed=seed)
 
     return MixedWorkload({task.name: _task_workload(task, folder, from_profile, from_trace) for task in document.tasks})
 
 
-def check_files(task: TaskSection, folder: Path) -> None:
-    """ScenarioError for a file of the task that does not exist."""
-    _paths(task, folder)
+def check_workload(task: TaskSection, folder: Path) -> None:
+    """ScenarioError for a file that does not exist, or a profile that is wrong or lacks the task; reads no trace."""
+    path, _ = _paths(task, folder)
+    if task.workload.profile is not None:
+        place = f"tasks.{task.name}.workload"
+        try:
+            profile = read_profile(path)
+        except TraceError as error:
+            raise ScenarioError(f"{place}: {error}") from error
+        _check_task(task, profile.tasks, path)
+
+
+def read_profile(path: Path) -> Profile:
+    """A profile; one that has not changed since it was last read is not read again."""
+    status = path.stat()
+    return _read_profile(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=16)
+def _read_profile(path: Path, _changed_ns: int, _size_bytes: int) -> Profile:
+    return load_profile(path)
+
+
+def _check_task(task: TaskSection, known: Collection[str], path: Path) -> str:
+    """Name of the task in its source; ScenarioError where the source lacks it."""
+    inner = task.workload.task or task.name
+    if inner not in known:
+        place = f"tasks.{task.name}.workload.task"
+        raise ScenarioError(f"{place}: {inner!r} is not in {path.name}; it has {', '.join(known)}")
+    return inner
 
 
 def _paths(task: TaskSection, folder: Path) -> tuple[Path, Path | None]:
@@ -73,7 +101,5 @@ def _task_workload(
         source: Source = from_profile(path) if task.workload.profile else from_trace(path, times)
     except TraceError as error:
         raise ScenarioError(f"{place}: {error}") from error
-    inner = task.workload.task or task.name
-    if inner not in source.tasks:
-        raise ScenarioError(f"{place}.task: {inner!r} is not in {path.name}; it has {', '.join(source.tasks)}")
+    inner = _check_task(task, source.tasks, path)
     return source if inner == task.name else RenamedTask(source, inner)

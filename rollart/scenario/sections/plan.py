@@ -1,8 +1,9 @@
 """The `placement` and `policy` sections, which are also all that a plan file holds."""
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from rollart.scenario.sections.base import Count, Name, Parallel, Section, Share
 
@@ -61,17 +62,30 @@ class PlacementSection(Section):
     )
 
 
+def _plain_part(value: dict[str, Any]) -> dict[str, Any]:
+    """What every part has in common; its own parameters are checked where it is built."""
+    if not isinstance(value.get("kind", ""), str):
+        raise ValueError("kind must be the name of a rule")
+    for key, parameter in value.items():
+        if isinstance(parameter, float) and not math.isfinite(parameter):
+            raise ValueError(f"{key} is {parameter}; must be finite")
+    return value
+
+
+Part = Annotated[dict[str, Any], AfterValidator(_plain_part)]
+
+
 class PolicySection(Section):
     """A preset, and parts that differ from it; parts and their parameters are those of the preset's slots."""
 
     preset: str = Field(default=DEFAULT_POLICY, min_length=1, max_length=64, description="Name of a published policy")
-    admission: dict[str, Any] = Field(default={}, description="When a trajectory may start")
-    group: dict[str, Any] = Field(default={}, description="Which trajectories of a group are needed")
-    staleness: dict[str, Any] = Field(default={}, description="How old a trajectory may be, and what happens then")
-    router: dict[str, Any] = Field(default={}, description="Which engine serves a trajectory")
-    sync: dict[str, Any] = Field(default={}, description="How weights reach the engines")
-    interaction: dict[str, Any] = Field(default={}, description="Whether environments act one by one or in batches")
-    recovery: dict[str, Any] = Field(default={}, description="What happens after a failure")
+    admission: Part = Field(default={}, description="When a trajectory may start")
+    group: Part = Field(default={}, description="Which trajectories of a group are needed")
+    staleness: Part = Field(default={}, description="How old a trajectory may be, and what happens then")
+    router: Part = Field(default={}, description="Which engine serves a trajectory")
+    sync: Part = Field(default={}, description="How weights reach the engines")
+    interaction: Part = Field(default={}, description="Whether environments act one by one or in batches")
+    recovery: Part = Field(default={}, description="What happens after a failure")
 
     def overrides(self) -> dict[str, dict[str, Any]]:
         """The slots that differ from the preset."""
