@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from rollart.domain.errors import TraceError
 from rollart.workload.chance import Chance
 from rollart.workload.context import ContextRules, plan_context
 from rollart.workload.latent import TrajectoryLatent, TurnLatents
@@ -31,8 +32,10 @@ class ProfileWorkload:
     """Draws trajectories of the tasks of one profile; the same seed gives the same ones in any order."""
 
     def __init__(self, profile: Profile, seed: int, *, context_limit_tokens: int | None = None) -> None:
-        """`context_limit_tokens` overrides the profile's limit."""
+        """`context_limit_tokens` overrides the profile's limit; TraceError if it is below 2."""
         limit = profile.context_limit_tokens if context_limit_tokens is None else context_limit_tokens
+        if limit is not None and limit < 2:
+            raise TraceError(f"context_limit_tokens is {limit}; must be >= 2, for a prompt and an output")
         self.profile = profile
         self._draws = {name: _TaskDraw(task, seed, limit) for name, task in profile.tasks.items()}
 

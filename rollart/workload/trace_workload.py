@@ -1,8 +1,9 @@
 """Recorded trajectories, played again.
 
-Prompt p plays recorded group p mod n of its task, member m its recorded member m mod size. A retry plays the
-next member of the group that did not fail, since the same record would only fail again. Times that were not
-recorded are drawn afresh for every (prompt, member, attempt), so a short recording does not repeat its luck.
+Prompt p plays recorded group p mod n of its task, member m its recorded member m mod size. A retry plays the next
+member of the group that did not fail, since the same record would only fail again (as it does where all failed).
+Times that were not recorded are drawn afresh for every (prompt, member, attempt), so a short recording does not
+repeat its luck.
 """
 
 from collections.abc import Iterable

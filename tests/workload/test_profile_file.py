@@ -60,6 +60,8 @@ def change(document: dict[str, Any], key: str, value: object) -> None:
         ("reset_failures.failed", 0.995, "tasks.maze.reset_failures: failed + timeout is 1.005; at most 1"),
         ("success", None, "tasks.maze.success is missing"),
         ("env_s.speed", 1, "tasks.maze.env_s.speed is not a key of a profile"),
+        ("turns.quantiles", {0.5: 20_000}, "tasks.maze: turns goes beyond 10000; set its max to 10000 or less"),
+        ("env_s.quantiles", {0.5: 1e12}, "env_s.quantiles.0.5 is 1000000000000.0; input should be less than or equal"),
         ("schema", 2, "schema is 2; input should be 1"),
     ],
 )
@@ -72,6 +74,12 @@ def test_a_wrong_key_is_one_line(document: dict[str, Any], key: str, value: obje
     assert "\n" not in str(caught.value)
 
 
+DOUBLING_ALIASES = (
+    b"".join([b"a0: &a0 [x, x]\n", *(b"a%d: &a%d [*a%d, *a%d]\n" % (n, n, n - 1, n - 1) for n in range(1, 60))])
+    + b"schema: *a59\n"
+)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -81,6 +89,9 @@ def test_a_wrong_key_is_one_line(document: dict[str, Any], key: str, value: obje
         (b"\xc3\x28", "is not YAML"),
         (b"!!python/object/apply:os.system ['true']", "is not YAML"),
         (b"#" * (5 << 20), "longer than 4 MiB"),
+        (b"name: a\nname: b\n", "is not YAML: key 'name' is given twice"),
+        (b"schema: &a [*a]\n", "schema is \\[\\[\\[\\["),
+        (DOUBLING_ALIASES, "schema is "),
     ],
 )
 def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:

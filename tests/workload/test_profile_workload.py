@@ -109,6 +109,12 @@ def test_the_context_limit_truncates_and_forbids_success(profile: Profile) -> No
     assert max(list(spec.contexts())[-1] + spec.output_tokens[-1] for spec in specs) <= 400
 
 
+def test_a_context_limit_has_room_for_an_output(profile: Profile) -> None:
+    with pytest.raises(TraceError, match="context_limit_tokens is 1; must be >= 2"):
+        ProfileWorkload(profile, 0, context_limit_tokens=1)
+    assert all(spec.prompt_tokens == 1 for spec in draw(profile, 5, 1, context_limit_tokens=2))
+
+
 def test_stripped_reasoning_is_kept_out_of_the_next_context(document: dict[str, Any]) -> None:
     document["tasks"]["maze"]["strip_reasoning"] = {"share": 1.0, "source": "test"}
     spec = next(s for s in draw(profile_from_mapping(document, "p"), 50, 1) if s.turns > 2)
