@@ -1,0 +1,1 @@
+"""Reports on a run: summary, steps, timeline and figures."""

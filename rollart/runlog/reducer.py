@@ -102,6 +102,7 @@ class Reducer:
                 lag=tuple(batch.version - 1 - start for start in batch.start_versions),
                 busy_s=finished.busy_s,
                 path=finished.path,
+                task_of=self._tasks_of(finished.path),
                 usage=usage_between(
                     self._header,
                     self._counters.at(training.begin_s, training.end_s),
@@ -109,6 +110,11 @@ class Reducer:
                     training.end_s - training.begin_s,
                 ),
             )
+
+    def _tasks_of(self, path: tuple[Segment, ...]) -> dict[int, str]:
+        codes = self._trajectories.rows["task"]
+        numbers = dict.fromkeys(segment.trajectory for segment in path if segment.trajectory is not None)
+        return {number: self._header.tasks[codes[number]] for number in numbers if codes[number] >= 0}
 
     def _ends(self, chosen: np.ndarray) -> dict[End, int]:
         codes = self._trajectories.rows["end"][chosen]

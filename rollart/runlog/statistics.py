@@ -39,6 +39,8 @@ class StepStatistics:
     """Seconds with at least one worker of the stage at work; stages overlap."""
     path: tuple[Segment, ...]
     """The critical path, in order of time."""
+    task_of: Mapping[int, str]
+    """Tasks of the trajectories on the path."""
     usage: Usage | None
     """None where the log has no samples at the step's ends."""
 

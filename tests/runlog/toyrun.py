@@ -85,6 +85,7 @@ class ToyRun:
     live: dict[int, Episode] = field(default_factory=dict)
     scored: list[Episode] = field(default_factory=list)
     incarnations: list[int] = field(default_factory=lambda: [0] * ENGINES)
+    down: set[int] = field(default_factory=set)
     training: bool = False
     stopped: bool = False
 
@@ -186,7 +187,8 @@ class ToyRun:
             )
         else:
             episode.turn += isinstance(event, e.EnvironmentStepped)
-            yield self.generate(episode, episode.number % ENGINES, 0)
+            wanted = episode.number % ENGINES
+            yield self.generate(episode, 1 - wanted if wanted in self.down else wanted, 0)
 
     @property
     def retries(self) -> dict[int, Episode]:
@@ -230,7 +232,7 @@ class ToyRun:
             c.TrainBatch(
                 id=next(self.ids),
                 step=self.step,
-                version=self.version + 1,
+                version=self.step,
                 installed=self.version,
                 trajectories=tuple(each.number for each in batch),
                 start_versions=tuple(each.start_version for each in batch),
@@ -251,12 +253,14 @@ class ToyRun:
                 yield self.order(c.PushWeights(id=next(self.ids), version=event.version, broadcast=False))
         elif isinstance(event, e.WeightsPushed):
             self.version = event.version
-            self.to_resume = ENGINES
-            for engine in range(ENGINES):
+            up = [engine for engine in range(ENGINES) if engine not in self.down]
+            self.to_resume += len(up)
+            for engine in up:
                 yield self.order(self.to(c.SuspendEngine, engine, release_memory=False))
             yield from self.drop_oldest()
         elif isinstance(event, e.EngineSuspended | e.EngineStarted):
             assert isinstance(order, c.EngineCommand)
+            self.down.discard(order.engine)
             yield self.order(self.to(c.UpdateEngine, order.engine, version=self.version, source=c.WeightSource.STORE))
         elif isinstance(event, e.EngineUpdated):
             assert isinstance(order, c.EngineCommand)
@@ -284,6 +288,7 @@ class ToyRun:
 
     def migrate(self, event: e.EngineLost) -> Iterator[c.Command]:
         self.incarnations[event.engine] += 1
+        self.down.add(event.engine)
         for command in event.commands:
             episode = self.live[self.orders.pop(command).trajectory]
             yield self.generate(episode, 1 - event.engine, 5)
