@@ -8,7 +8,7 @@ The constants marked *fitted* come from Tables 3 and 4 of the RollArt paper (arX
 32B over 200 Gb Ethernet (TCP) and 400 Gb InfiniBand (RDMA). `docs/costs.md` says how far each is off.
 """
 
-from rollart.domain.cluster import Link
+from rollart.domain.cluster import Link, Protocol
 from rollart.domain.device import Device
 
 TCP_200G = Link(bandwidth_bytes_per_s=2.2e9)
@@ -21,6 +21,26 @@ EXPOSED_PULL_SHARE = 0.3
 """Fitted to Table 4: 0.23-0.32 of all pulls is not hidden behind push and rollout."""
 HOST_LINK_EFFICIENCY = 0.8
 """Of a device's host link, assumed: large pinned copies."""
+
+
+_NOMINAL = {
+    Protocol.TCP: (Link(bandwidth_bytes_per_s=25e9), TCP_200G),
+    Protocol.RDMA: (Link(bandwidth_bytes_per_s=50e9), RDMA_400G),
+}
+"""Nominal link of Table 3 -> what one transfer got."""
+
+
+def bulk_link(link: Link) -> Link:
+    """What one large transfer gets of a link: the share that Table 3 shows for its protocol, all of a LOCAL one."""
+    if link.protocol is Protocol.LOCAL:
+        return link
+    nominal, got = _NOMINAL[link.protocol]
+    share = got.bandwidth_bytes_per_s / nominal.bandwidth_bytes_per_s
+    return Link(
+        bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * share,
+        latency_s=link.latency_s + got.latency_s,
+        protocol=link.protocol,
+    )
 
 
 def transfer_s(moved_bytes: float, link: Link, sharers: int = 1) -> float:
@@ -53,9 +73,9 @@ def host_to_device_s(weight_bytes: float, devices: int, device: Device) -> float
     return weight_bytes / devices / (device.host_link_bytes_per_s * HOST_LINK_EFFICIENCY)
 
 
-def broadcast_s(weight_bytes: float, link: Link, receivers: int) -> float:
-    """A pipelined broadcast that blocks rollout: the bytes pass every link once, each hop adds its latency."""
-    return weight_bytes / link.bandwidth_bytes_per_s + receivers * link.latency_s
+def broadcast_s(weight_bytes: float, link: Link, gather_bytes_per_s: float = GATHER_CONVERT_BYTES_PER_S) -> float:
+    """Gather, convert, and a pipelined broadcast that blocks rollout: the bytes pass every link once."""
+    return gather_convert_s(weight_bytes, gather_bytes_per_s) + transfer_s(weight_bytes, link)
 
 
 def offload_s(bytes_per_device: float, device: Device) -> float:

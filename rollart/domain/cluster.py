@@ -2,8 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from rollart.domain.device import Device
+
+
+class Protocol(StrEnum):
+    """How bulk data travels over a link; it decides how much of the bandwidth one transfer of weights gets."""
+
+    RDMA = "rdma"
+    TCP = "tcp"
+    LOCAL = "local"
+    """Within one machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +22,7 @@ class Link:
 
     bandwidth_bytes_per_s: float
     latency_s: float = 0.0
+    protocol: Protocol = Protocol.RDMA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

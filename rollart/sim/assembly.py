@@ -8,6 +8,7 @@ from rollart.costs.interface import EngineCosts, TrainingCosts
 from rollart.costs.roofline import RooflineEngine
 from rollart.costs.trainer_shape import TrainerShape
 from rollart.costs.training import RooflineTrainer
+from rollart.costs.weights import bulk_link
 from rollart.domain.cluster import Link
 from rollart.domain.errors import CapacityError
 from rollart.domain.job import Job
@@ -87,26 +88,29 @@ def training_costs(job: Job) -> TrainingCosts:
 
 
 def slowest_path(job: Job) -> Link:
-    """The slowest link between the trainer and a pool with rollout engines."""
+    """The slowest path of weights between the trainer and a pool with rollout engines."""
     trainer = job.plan.placement.trainer.pool
     pools = {group.pool for group in job.plan.placement.engine_groups if group.role is not Role.JUDGE}
-    return min((job.cluster.link(trainer, pool) for pool in sorted(pools)), key=lambda link: link.bandwidth_bytes_per_s)
+    paths = (bulk_link(job.cluster.link(trainer, pool)) for pool in sorted(pools))
+    return min(paths, key=lambda path: path.bandwidth_bytes_per_s)
 
 
 def engine_sites(job: Job, kinds: list[EngineKind]) -> list[EngineSite]:
-    """Where each engine's weights go; engines of one node share its link to the store."""
+    """Where each engine's weights go; the store lies in the trainer's pool, and all engines pull at once.
+
+    Table 4 of the paper: all pulls together take as long as one bare transfer of Table 3, so pulls do not share.
+    """
+    trainer = job.plan.placement.trainer.pool
     sites = []
     for kind in kinds:
         group = kind.group
         pool = job.cluster.pools[group.pool]
-        per_node = max(1, pool.devices_per_node // group.tensor_parallel)
         sites += [
             EngineSite(
                 device=pool.device,
                 devices=group.tensor_parallel,
                 weight_bytes=kind.costs.weight_bytes,
-                pull_link=pool.fabric,
-                pulls_at_once=min(per_node, group.engines),
+                pull_link=bulk_link(job.cluster.link(trainer, group.pool)),
                 time_shared=group.time_shared,
             )
         ] * group.engines

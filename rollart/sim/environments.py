@@ -117,7 +117,10 @@ class Environments:
         cores = task.environment.cores
         self._demand = demand = self._demand + cores
         duration_s = work_s if demand <= self._cores else work_s * demand / self._cores
-        if outcome is StepOutcome.TIMEOUT or duration_s > command.timeout_s:
+        if outcome is StepOutcome.TIMEOUT:
+            # The environment's own session gives up after the recorded wait, if the command does not before.
+            duration_s, then = min(work_s, command.timeout_s), self._timed_out
+        elif duration_s > command.timeout_s:
             duration_s, then = command.timeout_s, self._timed_out
         elif outcome is StepOutcome.FAILED:
             then = self._failed

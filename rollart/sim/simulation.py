@@ -103,9 +103,8 @@ class Simulation:
             groups.setdefault(kind.group.name, []).append(worker)
         self.judge = self.rewards.judge = EngineJudge(groups, report)
         self.trainer = Trainer(training, job.training.context_limit, clock, report)
-        path = slowest_path(job)
         weight_bytes = rollout_kinds[0].costs.weight_bytes
-        self.store = WeightStore(engine_sites(job, kinds), weight_bytes, path, path, clock, report)
+        self.store = WeightStore(engine_sites(job, kinds), weight_bytes, slowest_path(job), clock, report)
         self._faults = EngineFaults(job.faults, job.seed, self.engines, clock, self._lose, report)
 
     def _table(self) -> dict[type[Command], Callable[[Any], None]]:

@@ -26,9 +26,7 @@ class EngineSite:
     devices: int
     weight_bytes: float
     pull_link: Link
-    """From the store to the engine's host."""
-    pulls_at_once: int
-    """Engines that share that link."""
+    """From the store to the engine's host, as one bulk transfer gets it."""
     time_shared: bool
 
 
@@ -39,15 +37,13 @@ class WeightStore:
         self,
         sites: Sequence[EngineSite],
         weight_bytes: float,
-        push_link: Link,
-        broadcast_link: Link,
+        link: Link,
         clock: Clock,
         report: Callable[[Event], None],
     ) -> None:
         self._sites = sites
         self._weight_bytes = weight_bytes
-        self._push_link = push_link
-        self._broadcast_link = broadcast_link
+        self._link = link
         self._clock = clock
         self._report = report
         self._push_ends_s = 0.0
@@ -58,9 +54,9 @@ class WeightStore:
         """Publish a version to the store, or straight to the engines."""
         remote = [site for site in self._sites if not site.time_shared]
         if not command.broadcast:
-            duration_s = costs.push_s(self._weight_bytes, self._push_link)
+            duration_s = costs.push_s(self._weight_bytes, self._link)
         elif remote:
-            duration_s = costs.broadcast_s(self._weight_bytes, self._broadcast_link, len(remote))
+            duration_s = costs.broadcast_s(self._weight_bytes, self._link)
         else:
             duration_s = 0.0
         self.busy_s += duration_s
@@ -101,4 +97,4 @@ class WeightStore:
         return costs.offload_s(site.weight_bytes / site.devices, site.device)
 
     def _pull_s(self, site: EngineSite) -> float:
-        return costs.pull_s(site.weight_bytes, site.pull_link, site.pulls_at_once)
+        return costs.pull_s(site.weight_bytes, site.pull_link)

@@ -2,7 +2,7 @@ import pytest
 
 from rollart.catalog.load import devices, models
 from rollart.costs import weights
-from rollart.domain.cluster import Link
+from rollart.domain.cluster import Link, Protocol
 
 MODELS, DEVICES = models(), devices()
 BYTES = [MODELS[name].weight_bytes("bf16") for name in ("Qwen3-8B", "Qwen3-14B", "Qwen3-32B")]
@@ -57,5 +57,15 @@ def test_each_device_loads_its_share_over_its_own_link():
 
 def test_a_broadcast_passes_every_link_once():
     link = Link(bandwidth_bytes_per_s=50e9, latency_s=1e-3)
-    assert weights.broadcast_s(100e9, link, receivers=10) == pytest.approx(2.01)
+    assert weights.broadcast_s(100e9, link, gather_bytes_per_s=50e9) == pytest.approx(4.001)
     assert weights.reshard_s(64e9, 8, 8e9) == 1.0
+
+
+def test_bulk_link_gives_what_table_3_shows_for_the_protocol():
+    ethernet = Link(bandwidth_bytes_per_s=25e9, protocol=Protocol.TCP)
+    half = Link(bandwidth_bytes_per_s=25e9, latency_s=1.0, protocol=Protocol.RDMA)
+    local = Link(bandwidth_bytes_per_s=1e9, latency_s=2.0, protocol=Protocol.LOCAL)
+    assert weights.bulk_link(ethernet).bandwidth_bytes_per_s == pytest.approx(2.2e9)
+    assert weights.bulk_link(half).bandwidth_bytes_per_s == pytest.approx(6.15e9)
+    assert weights.bulk_link(half).latency_s == pytest.approx(5.1)
+    assert weights.bulk_link(local) is local
