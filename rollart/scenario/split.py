@@ -56,10 +56,13 @@ def _trainer(cluster: Cluster, model: Model, training: Training) -> TrainerPlace
             try:
                 check_trainer(cut, pool, model, training)
             except RollArtError as error:
-                refusal = refusal or (error if isinstance(error, CapacityError) else None)
+                refusal = error if isinstance(error, CapacityError) else refusal
             else:
                 return cut
-    raise ScenarioError(f"placement: no simple split: {refusal or 'the trainer cannot be cut'}; give one")
+    tried = (
+        f"no cut of {model.name} over up to {pool.count} {pool.device.name} can train; the last one tried: {refusal}"
+    )
+    raise ScenarioError(f"placement: no simple split, {tried if refusal else 'the trainer cannot be cut'}; give one")
 
 
 def _flops_per_price(pool: Pool) -> float:
@@ -122,7 +125,7 @@ def _time_shared(
     group = _engines(pool, trainer.devices, model, training, precision)
     if group is None:
         raise ScenarioError(
-            f"placement: no simple split: no engine of {model.name} fits a node of any pool with a trajectory of "
+            f"placement: no simple split, no engine of {model.name} fits a node of any pool with a trajectory of "
             f"{training.context_limit} tokens; give one, or other devices"
         )
     return EngineGroup(

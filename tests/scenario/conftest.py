@@ -47,7 +47,7 @@ def load(tmp_path: Path) -> Callable[..., Scenario]:
 
     def load_raw(value: dict[str, Any], *overrides: str) -> Scenario:
         path = tmp_path / "small.yaml"
-        path.write_text(yaml.safe_dump(value))
+        path.write_text(yaml.safe_dump(value, sort_keys=False))
         return load_scenario(path, overrides)
 
     return load_raw
