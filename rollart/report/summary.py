@@ -28,7 +28,7 @@ def summarize(statistics: RunStatistics, simulator: Mapping[str, Any] | None = N
     total_s = sum(step.duration_s for step in steps)
     staleness = [each for step in steps for each in step.staleness]
     lag = [each for step in steps for each in step.lag]
-    return _finite(
+    summary: dict[str, Any] = _finite(
         {
             "policy": header.policy,
             "driver": header.driver,
@@ -54,6 +54,7 @@ def summarize(statistics: RunStatistics, simulator: Mapping[str, Any] | None = N
             "simulator": None if simulator is None else dict(simulator),
         }
     )
+    return summary
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
