@@ -50,10 +50,12 @@ class DecodeBatch:
         self._phases[offset % self.block_size] -= 1
         return computed
 
-    def advance(self, iterations: int) -> None:
-        """Every request gains a token per iteration."""
+    def advance(self, iterations: int) -> int:
+        """Every request gains a token per iteration; return the blocks started after the first one."""
+        blocks = self.blocks_later(iterations - 1) if iterations > 1 else 0
         self.iteration += iterations
         self.tokens += iterations * self.size
+        return blocks
 
     def pop_finished(self) -> list[Request]:
         """Requests that are complete before the next iteration, in order of admission; they still belong."""

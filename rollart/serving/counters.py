@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from rollart.serving.kvcache import KVCache
+
 
 @dataclass(slots=True, kw_only=True)
 class Counters:
@@ -25,11 +27,13 @@ class Counters:
     kv_blocks: int = 0
     kv_since_s: float = 0.0
 
-    def observe_kv(self, used_blocks: int, now: float) -> None:
-        """Integrate the occupancy up to `now`, when `used_blocks` are in use."""
-        self.kv_block_s += 0.5 * (self.kv_blocks + used_blocks) * (now - self.kv_since_s)
-        self.kv_blocks = used_blocks
-        self.kv_since_s = now
+    def observe_kv(self, kv: KVCache, now: float) -> None:
+        """Integrate the occupancy from the last observation up to `now`."""
+        used = kv.capacity - kv.free - kv.idle
+        if now > self.kv_since_s:
+            self.kv_block_s += 0.5 * (self.kv_blocks + used) * (now - self.kv_since_s)
+            self.kv_since_s = now
+        self.kv_blocks = used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

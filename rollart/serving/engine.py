@@ -38,8 +38,10 @@ class Engine:
         "_block_size",
         "_costs",
         "_counters",
+        "_kv_capacity_tokens",
         "_lag",
         "_live",
+        "_max_running",
         "_pieces",
         "_scheduler",
         "_step",
@@ -56,6 +58,8 @@ class Engine:
         self._costs = costs
         self._lag = config.scheduling_lag
         self._block_size = config.block_size
+        self._max_running = config.max_num_seqs
+        self._kv_capacity_tokens = config.kv_capacity_tokens
         self._counters = Counters()
         self._scheduler = Scheduler(config, self._counters)
         self._step = Step()
@@ -84,14 +88,17 @@ class Engine:
 
         Raises CapacityError when it could not even run alone, and InvariantError when it makes no sense.
         """
-        self._check_time(now)
+        if now > self.next_wake:
+            self._check_time(now)
         self._check_request(request)
         size = self._block_size
         if request.shared_tokens:
             request.shared_blocks = (request.shared_tokens - 1) // size
-        if request.reusable_tokens:
-            known_before = min(request.reusable_tokens, request.context_tokens - 1)
-            request.peak_tokens = known_before - known_before % size
+        reusable = request.reusable_tokens
+        if reusable:
+            if reusable == request.context_tokens:
+                reusable -= 1
+            request.peak_tokens = reusable - reusable % size
         request.submitted_s = now
         self._live[request.request_id] = request
         self._arrivals.append(request)
@@ -105,7 +112,7 @@ class Engine:
             self._step.iterations > 1
             and len(self._arrivals) == 1
             and not scheduler.waiting
-            and len(scheduler.running) < self.config.max_num_seqs
+            and len(scheduler.running) < self._max_running
         ):
             self._cut(self._step.iterations_past(now) + self._lag)
 
@@ -226,18 +233,18 @@ class Engine:
         # Under lag the next iteration was composed when the last one of this step started.
         seen_s = step.boundary_s(step.iterations - 1) if self._lag else now
         self._stepping = False
-        self._counters.busy_s += now - step.start_s
+        counters, live, hold = self._counters, self._live, self._lag > 0
+        counters.busy_s += now - step.start_s
         self._count_iterations(step.iterations)
         finished = scheduler.end_iterations(step.iterations, now)
-        self._observe_kv(now)
-        hold = self._lag > 0
+        counters.observe_kv(scheduler.kv, now)
         for request in finished:
             scheduler.retire(request, hold)
             # An aborted one has no one to tell.
-            if self._live.get(request.request_id) is request:
-                del self._live[request.request_id]
+            if live.get(request.request_id) is request:
+                del live[request.request_id]
                 done.append(_completion(request, now))
-                self._counters.completions += 1
+                counters.completions += 1
         if self._suspended or self._updating:
             self._drain(now)
             return
@@ -285,7 +292,7 @@ class Engine:
                 request.first_token_s = step.boundary_s(1)
         self._stepping = True
         self.next_wake = step.end_s
-        self._observe_kv(now)
+        self._counters.observe_kv(scheduler.kv, now)
 
     def _start_empty(self, now: float, seen_s: float) -> None:
         """Nothing to run with what was seen: look at everything, and rest if that is nothing either."""
@@ -303,7 +310,7 @@ class Engine:
         batch, kv, waiting = scheduler.batch, scheduler.kv, scheduler.waiting
         if self._aborts or (waiting and (scheduler.preempting or scheduler.held)):
             return 1
-        if self._arrivals and not waiting and len(scheduler.running) < self.config.max_num_seqs:
+        if self._arrivals and not waiting and len(scheduler.running) < self._max_running:
             return 1
         iterations = batch.iterations_to_finish()
         room = piece.limit_tokens - batch.tokens
@@ -340,7 +347,7 @@ class Engine:
         counters.decode_tokens += iterations * self._scheduler.batch.size
 
     def _observe_kv(self, now: float) -> None:
-        self._counters.observe_kv(self._scheduler.kv.used, now)
+        self._counters.observe_kv(self._scheduler.kv, now)
 
     def _tokens_made(self, request: Request, now: float) -> int:
         """Tokens that the request has made here by now."""
@@ -360,25 +367,24 @@ class Engine:
             )
 
     def _check_request(self, request: Request) -> None:
-        context = request.context_tokens
+        context, output = request.context_tokens, request.output_tokens
         if (
             context < 1
-            or request.output_tokens < 1
+            or output < 1
             or not 0 <= request.shared_tokens <= context
             or not 0 <= request.reusable_tokens <= context
             or request.request_id in self._live
         ):
             raise InvariantError(
-                f"engine: request {request.request_id} has context {context}, output {request.output_tokens},"
+                f"engine: request {request.request_id} has context {context}, output {output},"
                 f" shared {request.shared_tokens}, reusable {request.reusable_tokens} tokens; context and"
                 " output are at least 1, shared and reusable at most the context, and the id is not in use"
             )
-        kv_tokens = context + request.output_tokens - 1
-        if kv_tokens > self.config.kv_capacity_tokens:
+        if context + output - 1 > self._kv_capacity_tokens:
             raise CapacityError(
-                f"engine: request {request.request_id} needs the KV of {kv_tokens} tokens"
-                f" (context {context} + output {request.output_tokens} - 1), the engine holds"
-                f" {self.config.kv_capacity_tokens}; a larger engine or a shorter limit is needed"
+                f"engine: request {request.request_id} needs the KV of {context + output - 1} tokens"
+                f" (context {context} + output {output} - 1), the engine holds"
+                f" {self._kv_capacity_tokens}; a larger engine or a shorter limit is needed"
             )
 
 

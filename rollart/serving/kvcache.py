@@ -96,7 +96,10 @@ class KVCache:
                 own = self._chains.get(request.chain)
                 if own is not None and own.start == share:
                     # The last known token is always computed: it makes the next one.
-                    own_found = min(own.blocks, min(request.reusable_tokens, known - 1) // size - share)
+                    reusable = request.reusable_tokens
+                    own_found = (reusable if reusable < known else known - 1) // size - share
+                    if own_found > own.blocks:
+                        own_found = own.blocks
                     if own_found > 0:
                         found += own_found
                         needed_idle += own_found
@@ -106,7 +109,9 @@ class KVCache:
         if request.kv_arrives:
             chunk, end = 1, known
         else:
-            chunk = min(known - computed, budget_tokens)
+            chunk = known - computed
+            if chunk > budget_tokens:
+                chunk = budget_tokens
             end = computed + chunk
         fresh = (end + size - 1) // size - found
         if fresh + needed_idle > self.free + self.idle:
@@ -114,8 +119,11 @@ class KVCache:
         if self.caching:
             self._claim(request, group, share, own_found)
         request.computed_tokens = computed
-        self.take(fresh)
-        if share:
+        if fresh <= self.free:
+            self.free -= fresh
+        else:
+            self.take(fresh)
+        if found < share:
             self.fill_group(request, end)
         return chunk
 

@@ -65,11 +65,11 @@ class Scheduler:
         Blocks for the iteration are taken.  `prefilling` has the requests of the chunks, `arrived_kv` those
         that start to decode on KV made elsewhere; the latter are in the batch already.
         """
-        self.prefilling = []
-        self.arrived_kv = []
         chunks: list[tuple[int, int]] = []
         batch = self.batch
         self.preempting = False
+        if self.arrived_kv:
+            self.arrived_kv = []
         if batch.size:
             self._grow_decodes()
         budget = self._budget_tokens - batch.size
@@ -84,11 +84,9 @@ class Scheduler:
         batch = self.batch
         if self.held:
             self.release_held()
-        if iterations > 1:
-            later = batch.blocks_later(iterations - 1)
-            if later:
-                self.kv.take(later)
-        batch.advance(iterations)
+        blocks = batch.advance(iterations)
+        if blocks:
+            self.kv.take(blocks)
         if self.prefilling:
             self._end_chunks(now)
         return batch.pop_finished()
@@ -161,11 +159,12 @@ class Scheduler:
 
     def _admit(self, now: float, budget: int, chunks: list[tuple[int, int]]) -> None:
         """Admit while budget, slots and blocks last; the first request that does not fit stops all."""
-        waiting, running, kv = self.waiting, self.running, self.kv
+        waiting, running, counters = self.waiting, self.running, self.counters
+        admit = self.kv.admit
         slots = self._max_running - len(running) - len(self.held)
         while waiting and slots > 0 and budget > 0:
             request = waiting[0]
-            chunk = kv.admit(request, budget)
+            chunk = admit(request, budget)
             if not chunk:
                 return
             waiting.popleft()
@@ -177,7 +176,7 @@ class Scheduler:
             if request.scheduled_s is None:
                 request.scheduled_s = now
                 request.cached_tokens = request.computed_tokens
-                self.counters.cached_tokens += request.computed_tokens
+                counters.cached_tokens += request.computed_tokens
             if request.kv_arrives:
                 self.arrived_kv.append(request)
                 self.batch.join(request)
@@ -206,13 +205,14 @@ class Scheduler:
 
     def _end_chunks(self, now: float) -> None:
         """Chunks have KV now; a prompt that is whole has made a token and decodes from here on."""
+        partial, join = self.partial, self.batch.join
         for request in self.prefilling:
             request.computed_tokens += request.chunk_tokens
-            if request is not self.partial:
+            if request is not partial:
                 request.known_tokens += 1
                 if request.first_token_s is None:
                     request.first_token_s = now
-                self.batch.join(request)
+                join(request)
         self.prefilling = []
 
     def _preempt_last(self) -> None:
