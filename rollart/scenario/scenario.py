@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rollart.catalog.load import Catalog
+from rollart.domain.batch import groups_per_batch
 from rollart.domain.errors import InputError, ScenarioError
 from rollart.domain.job import Job, Precision
 from rollart.domain.model import Model
 from rollart.domain.plan import Plan, PolicySpec
 from rollart.scenario.checks import document_problems
 from rollart.scenario.faults import faults_of
-from rollart.scenario.groups import groups_per_batch
 from rollart.scenario.hardware import cluster_of, model_of, models_of
 from rollart.scenario.placement_checks import placement_problems
 from rollart.scenario.placing import placement_of

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollart.domain.batch import groups_per_batch
 from rollart.domain.errors import ScenarioError
 from rollart.domain.task import Task
-from rollart.scenario.groups import groups_per_batch
 from rollart.scenario.scenario import Scenario
 
 Load = Callable[..., Scenario]

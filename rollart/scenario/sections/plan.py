@@ -52,7 +52,8 @@ class PlacementSection(Section):
     trainer: TrainerSection = Field(description="Where training runs")
     engines: list[EngineGroupSection] = Field(min_length=1, max_length=1000, description="Engine groups")
     affinity: dict[str, list[Name]] = Field(
-        default={}, description="Engine groups of a task, best first; `default`: of the tasks that are not named"
+        default={},
+        description="Engine groups that suit a task; others serve it while these are down; `default`: other tasks",
     )
     environment_slots: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
         default=1024, description="Environments that may exist at once"
