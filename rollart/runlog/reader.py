@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from rollart.domain.errors import RunLogError
 from rollart.runlog.header import SCHEMA_VERSION, RunHeader
 from rollart.runlog.parquet import HEADER_KEY, VERSION_KEY, batch_of
-from rollart.runlog.schema import Record
+from rollart.runlog.schema import KINDS, Record
 from rollart.runlog.window import Batch, Window
 
 _MAGIC = b"PAR1"
@@ -32,17 +32,28 @@ def windows(path: Path) -> Iterator[Window]:
     """The windows as they were written. Raises RunLogError."""
     with _open(path) as file:
         _header(path, file)
-        first_seq, batches = 0, dict[type[Record], Batch]()
+        first_seq, last_place, batches = 0, -1, dict[type[Record], Batch]()
         for group in range(file.num_row_groups):
             batch = _batch(path, file, group)
+            # Row groups of a window are in the order of KINDS, so the next window begins where that order falls.
+            place = KINDS.index(batch.kind)
+            if place <= last_place:
+                yield _whole(path, first_seq, batches)
+                first_seq, batches = first_seq + sum(map(len, batches.values())), {}
+            last_place = place
             batches[batch.kind.type] = batch
-            # Row groups of a window follow each other, so it is complete once its numbers have no gap.
-            last_seq = max(int(each.seq[-1]) for each in batches.values())
-            if sum(len(each) for each in batches.values()) == last_seq + 1 - first_seq:
-                yield Window(first_seq, batches)
-                first_seq, batches = last_seq + 1, {}
         if batches:
-            raise RunLogError(f"{path}: records are missing after number {first_seq}; write the run again")
+            yield _whole(path, first_seq, batches)
+
+
+def _whole(path: Path, first_seq: int, batches: dict[type[Record], Batch]) -> Window:
+    """The batches as a window; RunLogError if a record between its first and its last is missing."""
+    window = Window(first_seq, batches)
+    lowest = min(int(batch.seq[0]) for batch in batches.values())
+    highest = max(int(batch.seq[-1]) for batch in batches.values())
+    if (lowest, highest) != (first_seq, first_seq + len(window) - 1):
+        raise RunLogError(f"{path}: records are missing after number {first_seq}; write the run again")
+    return window
 
 
 def _open(path: Path) -> pq.ParquetFile:

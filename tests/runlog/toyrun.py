@@ -49,8 +49,7 @@ def header(steps: int = 4, seed: int = 0) -> RunHeader:
             PoolEntry(name="train", device="H800", devices=8, price_per_hour=72.0),
         ),
         engines=tuple(
-            EngineEntry(engine=each, group="g", pool="rollout", devices=2, role="both")
-            for each in range(ENGINES)
+            EngineEntry(engine=each, group="g", pool="rollout", devices=2, role="both") for each in range(ENGINES)
         ),
         trainer=TrainerEntry(pool="train", devices=8),
         tasks=TASKS,
@@ -127,7 +126,7 @@ class ToyRun:
             for _ in range(SLOTS):
                 yield from self.begin()
         elif isinstance(event, e.EnvironmentReady | e.TimerFired | e.EnvironmentStepped | e.EnvironmentFailed):
-            yield from self.environment(event, order, episode)
+            yield from self.environment(event, episode)
         elif isinstance(event, e.TurnGenerated) and episode is not None:
             episode.open_turn = None
             episode.context_tokens += event.output_tokens
@@ -165,9 +164,7 @@ class ToyRun:
             )
         )
 
-    def environment(
-        self, event: e.Event, order: c.Command | None, episode: Episode | None
-    ) -> Iterator[c.Command]:
+    def environment(self, event: e.Event, episode: Episode | None) -> Iterator[c.Command]:
         if isinstance(event, e.TimerFired):
             yield self.reset(self.retries.pop(event.command_id))
         elif episode is None:
@@ -181,9 +178,7 @@ class ToyRun:
             yield self.order(timer)
         elif isinstance(event, e.EnvironmentStepped) and event.done:
             yield self.order(
-                c.ScoreTrajectory(
-                    id=next(self.ids), trajectory=episode.number, attempt=episode.attempt, timeout_s=9
-                )
+                c.ScoreTrajectory(id=next(self.ids), trajectory=episode.number, attempt=episode.attempt, timeout_s=9)
             )
         else:
             episode.turn += isinstance(event, e.EnvironmentStepped)
@@ -279,9 +274,7 @@ class ToyRun:
         if chosen is None:
             return
         engine = self.orders[chosen.open_turn].engine
-        yield self.order(
-            self.to(c.AbortGeneration, engine, target=chosen.open_turn, trajectory=chosen.number)
-        )
+        yield self.order(self.to(c.AbortGeneration, engine, target=chosen.open_turn, trajectory=chosen.number))
         self.orders.pop(chosen.open_turn)
         yield self.end(chosen, End.SURPLUS)
         yield self.order(c.CloseEnvironment(id=next(self.ids), trajectory=chosen.number))
@@ -363,18 +356,13 @@ class ToyRun:
     def lose(self) -> e.Event | None:
         """Engine 1 dies."""
         cut = tuple(
-            number
-            for number, order in self.orders.items()
-            if isinstance(order, c.GenerateTurn) and order.engine == 1
+            number for number, order in self.orders.items() if isinstance(order, c.GenerateTurn) and order.engine == 1
         )
         for number, order in list(self.orders.items()):
             if isinstance(order, c.EngineCommand) and order.engine == 1:
                 del self.orders[number]
                 self.to_resume -= 1
-        lost = e.EngineLost(
-            engine=1, incarnation=self.incarnations[1], commands=cut, saved_tokens=(5,) * len(cut)
-        )
-        return lost
+        return e.EngineLost(engine=1, incarnation=self.incarnations[1], commands=cut, saved_tokens=(5,) * len(cut))
 
     def sample(self) -> None:
         for engine in range(ENGINES):
