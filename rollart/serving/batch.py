@@ -71,9 +71,11 @@ class DecodeBatch:
     def iterations_to_finish(self) -> int:
         """Iterations until the first request is complete; the batch is not empty."""
         heap = self._finishing
-        while heap[0][2].ticket != heap[0][1]:
+        while True:
+            last, ticket, request = heap[0]
+            if request.ticket == ticket:
+                return last - self.iteration
             heappop(heap)
-        return heap[0][0] - self.iteration
 
     def needs_block(self, request: Request) -> bool:
         """Whether the next iteration of the request starts a new block."""
@@ -86,8 +88,8 @@ class DecodeBatch:
     def blocks_later(self, iterations: int) -> int:
         """Blocks that this many iterations after the next one start."""
         size = self.block_size
-        cycles, rest = divmod(iterations, size)
-        blocks = cycles * self.size
+        rest = iterations % size
+        blocks = iterations // size * self.size
         if rest:
             # Iteration m starts a block for offsets congruent to -m: a run of bins, downwards.
             phases = self._phases
@@ -102,7 +104,8 @@ class DecodeBatch:
         """How many of this many iterations after the next one can be had for so many blocks."""
         size = self.block_size
         batch = self.size
-        if -(-iterations // size) * batch <= blocks:
+        # A bound first: every request starts one block in `size` iterations.
+        if (iterations // size + 1) * batch <= blocks:
             return iterations
         cycles, blocks = divmod(blocks, batch)
         fitting = cycles * size

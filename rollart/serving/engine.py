@@ -13,8 +13,8 @@ first boundary at or after their moment.
 
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING
 
+from rollart.costs.interface import EngineCosts, LinearPiece
 from rollart.domain.errors import CapacityError, InvariantError
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Counters, Usage
@@ -22,8 +22,8 @@ from rollart.serving.request import Completion, Request, Role
 from rollart.serving.scheduler import Scheduler
 from rollart.serving.step import Step
 
-if TYPE_CHECKING:
-    from rollart.costs.interface import EngineCosts, LinearPiece
+# Stands in for the piece of a batch size that was never asked for: no token count lies within it.
+_NOTHING_ASKED = (1, LinearPiece(0.0, 0.0, 0.0))
 
 
 class Engine:
@@ -52,7 +52,7 @@ class Engine:
         "next_wake",
     )
 
-    def __init__(self, config: EngineConfig, costs: "EngineCosts") -> None:
+    def __init__(self, config: EngineConfig, costs: EngineCosts) -> None:
         self.config = config
         self.next_wake = inf
         self._costs = costs
@@ -176,7 +176,9 @@ class Engine:
         made = [(key, self._tokens_made(request, now)) for key, request in self._live.items()]
         counters = self._counters
         if self._stepping:
-            self._count_iterations(self._step.iterations_ended(now))
+            ended = self._step.iterations_ended(now)
+            counters.iterations += ended
+            counters.decode_tokens += ended * self._scheduler.batch.size
             counters.busy_s += now - self._step.start_s
         self._observe_kv(now)
         self._scheduler.clear()
@@ -233,22 +235,28 @@ class Engine:
         # Under lag the next iteration was composed when the last one of this step started.
         seen_s = step.boundary_s(step.iterations - 1) if self._lag else now
         self._stepping = False
-        counters, live, hold = self._counters, self._live, self._lag > 0
+        counters = self._counters
         counters.busy_s += now - step.start_s
-        self._count_iterations(step.iterations)
+        counters.iterations += step.iterations
+        counters.decode_tokens += step.iterations * scheduler.batch.size
         finished = scheduler.end_iterations(step.iterations, now)
         counters.observe_kv(scheduler.kv, now)
-        for request in finished:
-            scheduler.retire(request, hold)
-            # An aborted one has no one to tell.
-            if live.get(request.request_id) is request:
-                del live[request.request_id]
-                done.append(_completion(request, now))
-                counters.completions += 1
+        if finished:
+            self._complete(finished, now, done)
         if self._suspended or self._updating:
             self._drain(now)
             return
         self._start_step(now, seen_s)
+
+    def _complete(self, finished: list[Request], now: float, done: list[Completion]) -> None:
+        live, retire, hold = self._live, self._scheduler.retire, self._lag > 0
+        for request in finished:
+            retire(request, hold)
+            # An aborted one has no one to tell.
+            if live.get(request.request_id) is request:
+                del live[request.request_id]
+                done.append(_completion(request, now))
+                self._counters.completions += 1
 
     def _drain(self, now: float) -> None:
         """No iteration is under way: apply all that is pending, and go on unless suspended."""
@@ -284,7 +292,9 @@ class Engine:
             duration_s = self._costs.mixed_s(batch.size, batch.tokens, chunks)
             step.begin(now, 1, duration_s, 0.0, 0, 0)
         else:
-            piece = self._piece(batch.size, batch.tokens)
+            asked, piece = self._pieces.get(batch.size, _NOTHING_ASKED)
+            if not asked <= batch.tokens <= piece.limit_tokens:
+                piece = self._ask_piece(batch.size, batch.tokens)
             iterations = self._iterations_alike(piece)
             step.begin(now, iterations, piece.base_s, piece.per_token_s, batch.size, batch.tokens)
         for request in scheduler.arrived_kv:
@@ -304,7 +314,7 @@ class Engine:
         if self._scheduler.waiting:
             raise InvariantError(f"engine: {self.waiting} requests wait at {now} s and none can run")
 
-    def _iterations_alike(self, piece: "LinearPiece") -> int:
+    def _iterations_alike(self, piece: LinearPiece) -> int:
         """Iterations until a request finishes, blocks run out, costs bend, or news is seen."""
         scheduler = self._scheduler
         batch, kv, waiting = scheduler.batch, scheduler.kv, scheduler.waiting
@@ -320,11 +330,9 @@ class Engine:
             iterations = 1 + batch.iterations_within(kv.free + kv.idle, iterations - 1)
         return iterations
 
-    def _piece(self, batch: int, tokens: int) -> "LinearPiece":
-        asked, piece = self._pieces.get(batch, (0, None))
-        if piece is None or not asked <= tokens <= piece.limit_tokens:
-            piece = self._costs.decode(batch, tokens)
-            self._pieces[batch] = (tokens, piece)
+    def _ask_piece(self, batch: int, tokens: int) -> LinearPiece:
+        piece = self._costs.decode(batch, tokens)
+        self._pieces[batch] = (tokens, piece)
         return piece
 
     def _see_arrivals(self, seen_s: float) -> None:
@@ -340,11 +348,6 @@ class Engine:
     def _cut(self, iterations: int) -> None:
         self._step.cut(iterations)
         self.next_wake = self._step.end_s
-
-    def _count_iterations(self, iterations: int) -> None:
-        counters = self._counters
-        counters.iterations += iterations
-        counters.decode_tokens += iterations * self._scheduler.batch.size
 
     def _observe_kv(self, now: float) -> None:
         self._counters.observe_kv(self._scheduler.kv, now)

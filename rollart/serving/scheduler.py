@@ -71,7 +71,9 @@ class Scheduler:
         if self.arrived_kv:
             self.arrived_kv = []
         if batch.size:
-            self._grow_decodes()
+            blocks = batch.blocks_now()
+            if blocks:
+                self._grow_decodes(blocks)
         budget = self._budget_tokens - batch.size
         if self.partial is not None:
             budget -= self._continue_partial(self.partial, budget, chunks)
@@ -127,13 +129,11 @@ class Scheduler:
             request.loss = Loss.UPDATE
         self.kv.drop_idle()
 
-    def _grow_decodes(self) -> None:
+    def _grow_decodes(self, blocks: int) -> None:
         """Take the blocks that decoding requests start now, preempting where they are lacking."""
         kv, batch = self.kv, self.batch
-        needed = batch.blocks_now()
-        if needed <= kv.free + kv.idle:
-            if needed:
-                kv.take(needed)
+        if blocks <= kv.free + kv.idle:
+            kv.take(blocks)
             return
         for request in list(self.running):
             if request is self.partial:
