@@ -1,13 +1,18 @@
-"""Windows as row groups of a Parquet file, and back: one row group for each kind within a window."""
+"""Windows as row groups of a Parquet file, and back.
+
+A row group is a window; its rows are sorted by kind, so that a kind's columns are dense within a run and null outside.
+One row group a kind would cost more than it saves: each takes milliseconds and kilobytes, however few its rows.
+"""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollart.runlog.schema import ABSENT, KIND_NAMED, KINDS, Field, Form, Side, union_columns
-from rollart.runlog.window import Batch, Column
+from rollart.runlog.schema import ABSENT, KIND_NAMED, KINDS, Field, Form, Kind, Record, Side, union_columns
+from rollart.runlog.window import Batch, Column, Window
 
 VERSION_KEY = b"rollart.schema_version"
 HEADER_KEY = b"rollart.header"
@@ -34,19 +39,36 @@ SCHEMA = pa.schema([*_LEADING, *(pa.field(name, _ARROW[form]) for name, form in 
 
 
 def open_writer(path: str, metadata: Mapping[bytes, bytes]) -> pq.ParquetWriter:
-    """A writer with the run log's encoding; statistics only where the reader looks for them."""
+    """A writer with the run log's encoding."""
     return pq.ParquetWriter(
         path,
         SCHEMA.with_metadata(dict(metadata)),
         compression="zstd",
         compression_level=1,
         use_dictionary=[name for name, form in union_columns().items() if form is Form.TEXT] + ["record", "kind"],
-        write_statistics=["kind", "seq"],
+        write_statistics=["seq", "time_s"],
     )
 
 
-def table_of(batch: Batch) -> pa.Table:
+def table_of(window: Window) -> pa.Table:
     """One row group."""
+    return pa.concat_tables([_table(batch) for batch in window.batches.values()])
+
+
+def window_at(file: pq.ParquetFile, group: int) -> Window:
+    """Read one row group."""
+    table = file.read_row_group(group)
+    kinds = table.column("kind").combine_chunks()
+    names, codes = kinds.dictionary.to_pylist(), kinds.indices.to_numpy()
+    begins = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    batches: dict[type[Record], Batch] = {}
+    for begin, end in pairwise(begins):
+        batch = _batch(KIND_NAMED[names[codes[begin]]], table.slice(begin, end - begin))
+        batches[batch.kind.type] = batch
+    return Window(min(int(batch.seq[0]) for batch in batches.values()), batches)
+
+
+def _table(batch: Batch) -> pa.Table:
     count = len(batch)
     own = {field.column: _array(batch, field) for field in batch.kind.fields}
     columns = [
@@ -62,17 +84,13 @@ def table_of(batch: Batch) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
-def batch_of(file: pq.ParquetFile, group: int) -> Batch:
-    """Read one row group, only the columns that its kind has."""
-    kind = KIND_NAMED[file.metadata.row_group(group).column(SCHEMA.get_field_index("kind")).statistics.min]
-    names = ["seq", "time_s", "cause_seq", *(field.column for field in kind.fields)]
-    table = file.read_row_group(group, columns=names)
+def _batch(kind: Kind, rows: pa.Table) -> Batch:
     return Batch(
         kind,
-        table.column("seq").to_numpy(),
-        table.column("time_s").to_numpy(),
-        _filled(table.column("cause_seq")),
-        columns={field.name: _values(table.column(field.column), field) for field in kind.fields},
+        rows.column("seq").to_numpy(),
+        rows.column("time_s").to_numpy(),
+        _filled(rows.column("cause_seq")),
+        columns={field.name: _values(rows.column(field.column), field) for field in kind.fields},
     )
 
 

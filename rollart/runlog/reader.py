@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from rollart.domain.errors import RunLogError
 from rollart.runlog.header import SCHEMA_VERSION, RunHeader
-from rollart.runlog.parquet import HEADER_KEY, VERSION_KEY, batch_of
-from rollart.runlog.schema import KINDS, Record
-from rollart.runlog.window import Batch, Window
+from rollart.runlog.parquet import HEADER_KEY, VERSION_KEY, window_at
+from rollart.runlog.schema import Record
+from rollart.runlog.window import Window
 
 _MAGIC = b"PAR1"
 
@@ -32,28 +32,14 @@ def windows(path: Path) -> Iterator[Window]:
     """The windows as they were written. Raises RunLogError."""
     with _open(path) as file:
         _header(path, file)
-        first_seq, last_place, batches = 0, -1, dict[type[Record], Batch]()
+        first_seq = 0
         for group in range(file.num_row_groups):
-            batch = _batch(path, file, group)
-            # Row groups of a window are in the order of KINDS, so the next window begins where that order falls.
-            place = KINDS.index(batch.kind)
-            if place <= last_place:
-                yield _whole(path, first_seq, batches)
-                first_seq, batches = first_seq + sum(map(len, batches.values())), {}
-            last_place = place
-            batches[batch.kind.type] = batch
-        if batches:
-            yield _whole(path, first_seq, batches)
-
-
-def _whole(path: Path, first_seq: int, batches: dict[type[Record], Batch]) -> Window:
-    """The batches as a window; RunLogError if a record between its first and its last is missing."""
-    window = Window(first_seq, batches)
-    lowest = min(int(batch.seq[0]) for batch in batches.values())
-    highest = max(int(batch.seq[-1]) for batch in batches.values())
-    if (lowest, highest) != (first_seq, first_seq + len(window) - 1):
-        raise RunLogError(f"{path}: records are missing after number {first_seq}; write the run again")
-    return window
+            window = _window(path, file, group)
+            highest = max(int(batch.seq[-1]) for batch in window.batches.values())
+            if (window.first_seq, highest) != (first_seq, first_seq + len(window) - 1):
+                raise RunLogError(f"{path}: records are missing after number {first_seq}; write the run again")
+            yield window
+            first_seq += len(window)
 
 
 def _open(path: Path) -> pq.ParquetFile:
@@ -94,9 +80,9 @@ def _header(path: Path, file: pq.ParquetFile) -> RunHeader:
         raise RunLogError(f"{path}: the header is broken ({error}); write the run again") from error
 
 
-def _batch(path: Path, file: pq.ParquetFile, group: int) -> Batch:
+def _window(path: Path, file: pq.ParquetFile, group: int) -> Window:
     try:
-        return batch_of(file, group)
-    except (pa.ArrowException, OSError, KeyError, AttributeError) as error:
+        return window_at(file, group)
+    except (pa.ArrowException, OSError, KeyError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0]
         raise RunLogError(f"{path}: row group {group} cannot be read ({reason}); write the run again") from error

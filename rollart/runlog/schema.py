@@ -101,7 +101,7 @@ def _kinds() -> Iterator[Kind]:
 
 
 KINDS: tuple[Kind, ...] = tuple(_kinds())
-"""Every kind; the order is that of row groups within a window."""
+"""Every kind; the order is that of rows within a window of the file."""
 
 KIND_OF: dict[type[Record], Kind] = {kind.type: kind for kind in KINDS}
 KIND_NAMED: dict[str, Kind] = {kind.name: kind for kind in KINDS}

@@ -107,8 +107,7 @@ class RunLogWriter:
             sink.consume(window)
         if self._file is not None:
             with self._failing_output():
-                for batch in window.batches.values():
-                    self._file.write_table(table_of(batch), row_group_size=len(batch))
+                self._file.write_table(table_of(window), row_group_size=len(window))
 
     def close(self) -> None:
         """Write the rest and put the file in its place; a second call does nothing. Raises OutputError."""
