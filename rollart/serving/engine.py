@@ -15,10 +15,10 @@ from collections import deque
 from math import inf
 
 from rollart.costs.interface import EngineCosts, LinearPiece
-from rollart.domain.errors import CapacityError, InvariantError
+from rollart.domain.errors import InvariantError
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Counters, Usage
-from rollart.serving.request import Completion, Request, Role
+from rollart.serving.request import Completion, Request, check_request, completion_of
 from rollart.serving.scheduler import Scheduler
 from rollart.serving.step import Step
 
@@ -90,7 +90,9 @@ class Engine:
         """
         if now > self.next_wake:
             self._check_time(now)
-        self._check_request(request)
+        check_request(request, self._kv_capacity_tokens)
+        if request.request_id in self._live:
+            raise InvariantError(f"engine: request id {request.request_id} is in use; ids of live requests differ")
         size = self._block_size
         if request.shared_tokens:
             request.shared_blocks = (request.shared_tokens - 1) // size
@@ -131,6 +133,7 @@ class Engine:
             self._aborts.append((now, request))
             self._cut(self._step.iterations_past(now) + self._lag)
         else:
+            self._observe_kv(now)
             self._see_arrivals(inf)
             self._scheduler.drop(request)
             self._observe_kv(now)
@@ -166,6 +169,7 @@ class Engine:
             self._updating = True
             self._cut(self._step.iterations_until(now))
         else:
+            self._observe_kv(now)
             self._see_arrivals(inf)
             self._scheduler.lose_kv()
             self._observe_kv(now)
@@ -193,8 +197,8 @@ class Engine:
     def advance(self, now: float) -> list[Completion]:
         """Run up to `now` and return what completed, in order of time and admission."""
         done: list[Completion] = []
-        while self.next_wake <= now:
-            time = self.next_wake
+        # An engine at rest is due at infinity, and so may be the caller's `now`.
+        while (time := self.next_wake) <= now and time != inf:
             if self._stepping:
                 self._end_step(time, done)
             else:
@@ -255,7 +259,7 @@ class Engine:
             # An aborted one has no one to tell.
             if live.get(request.request_id) is request:
                 del live[request.request_id]
-                done.append(_completion(request, now))
+                done.append(completion_of(request, now))
                 self._counters.completions += 1
 
     def _drain(self, now: float) -> None:
@@ -302,7 +306,7 @@ class Engine:
                 request.first_token_s = step.boundary_s(1)
         self._stepping = True
         self.next_wake = step.end_s
-        self._counters.observe_kv(scheduler.kv, now)
+        self._counters.kv_blocks = scheduler.kv.used
 
     def _start_empty(self, now: float, seen_s: float) -> None:
         """Nothing to run with what was seen: look at everything, and rest if that is nothing either."""
@@ -368,43 +372,3 @@ class Engine:
             raise InvariantError(
                 f"engine: told of {now} s, but it was due at {self.next_wake} s; call advance({now}) first"
             )
-
-    def _check_request(self, request: Request) -> None:
-        context, output = request.context_tokens, request.output_tokens
-        if (
-            context < 1
-            or output < 1
-            or not 0 <= request.shared_tokens <= context
-            or not 0 <= request.reusable_tokens <= context
-            or request.request_id in self._live
-        ):
-            raise InvariantError(
-                f"engine: request {request.request_id} has context {context}, output {output},"
-                f" shared {request.shared_tokens}, reusable {request.reusable_tokens} tokens; context and"
-                " output are at least 1, shared and reusable at most the context, and the id is not in use"
-            )
-        if context + output - 1 > self._kv_capacity_tokens:
-            raise CapacityError(
-                f"engine: request {request.request_id} needs the KV of {context + output - 1} tokens"
-                f" (context {context} + output {output} - 1), the engine holds"
-                f" {self._kv_capacity_tokens}; a larger engine or a shorter limit is needed"
-            )
-
-
-def _completion(request: Request, now: float) -> Completion:
-    scheduled_s, first_s = request.scheduled_s, request.first_token_s
-    assert scheduled_s is not None
-    assert first_s is not None
-    decode_from_s = scheduled_s if request.role is Role.DECODE else first_s
-    return Completion(
-        request.request_id,
-        now,
-        request.output_tokens,
-        request.cached_tokens,
-        scheduled_s - request.submitted_s,
-        first_s - request.submitted_s,
-        decode_from_s - scheduled_s,
-        now - decode_from_s,
-        request.recomputed_tokens,
-        request.preemptions,
-    )

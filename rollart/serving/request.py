@@ -8,6 +8,8 @@ tokens it knows but one.
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from rollart.domain.errors import CapacityError, InvariantError
+
 if TYPE_CHECKING:
     from rollart.serving.kvcache import Segment
 
@@ -127,3 +129,47 @@ class Completion(NamedTuple):
     decode_s: float
     recomputed_tokens: int
     preemptions: int
+
+
+def check_request(request: Request, kv_capacity_tokens: int) -> None:
+    """Raise InvariantError for a request that makes no sense, CapacityError for one that cannot run even alone."""
+    context, output = request.context_tokens, request.output_tokens
+    if (
+        context < 1
+        or output < 1
+        or not 0 <= request.shared_tokens <= context
+        or not 0 <= request.reusable_tokens <= context
+    ):
+        raise InvariantError(
+            f"engine: request {request.request_id} has context {context}, output {output},"
+            f" shared {request.shared_tokens}, reusable {request.reusable_tokens} tokens; context and"
+            " output are at least 1, shared and reusable at most the context"
+        )
+    # The token made last needs no KV.
+    kv_tokens = context + output - 1
+    if kv_tokens > kv_capacity_tokens:
+        raise CapacityError(
+            f"engine: request {request.request_id} needs the KV of {kv_tokens} tokens (context {context}"
+            f" + output {output} - 1), the engine holds {kv_capacity_tokens}; a larger engine or a shorter"
+            " limit is needed"
+        )
+
+
+def completion_of(request: Request, now: float) -> Completion:
+    """What is told of a request that has just made its last token."""
+    scheduled_s, first_s = request.scheduled_s, request.first_token_s
+    assert scheduled_s is not None
+    assert first_s is not None
+    decode_from_s = scheduled_s if request.role is Role.DECODE else first_s
+    return Completion(
+        request.request_id,
+        now,
+        request.output_tokens,
+        request.cached_tokens,
+        scheduled_s - request.submitted_s,
+        first_s - request.submitted_s,
+        decode_from_s - scheduled_s,
+        now - decode_from_s,
+        request.recomputed_tokens,
+        request.preemptions,
+    )

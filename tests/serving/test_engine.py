@@ -54,6 +54,13 @@ def test_one_request_alone():
     assert (engine.running, engine.waiting, engine.next_wake) == (0, 0, inf)
 
 
+def test_advance_to_infinity_ends():
+    engine = engine_of()
+    assert engine.advance(inf) == []
+    engine.submit(request(1), 10.0)
+    assert [found.time_s for found in engine.advance(inf)] == [13.0]
+
+
 def test_decode_time_grows_with_the_context():
     engine = engine_of(FlatCosts(1.0, 0.5))
     engine.submit(request(1, context=5, output=4), 0.0)
@@ -299,7 +306,7 @@ def test_senseless_requests_are_refused(bad):
 def test_an_id_in_use_is_refused():
     engine = engine_of()
     engine.submit(request(1), 0.0)
-    with pytest.raises(InvariantError, match="not in use"):
+    with pytest.raises(InvariantError, match="id 1 is in use"):
         engine.submit(request(1), 0.0)
 
 

@@ -55,13 +55,13 @@ def assert_same_sums(usage, slow):
     assert usage.kv_idle_blocks == len(slow.kv.idle)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=seeds, config=configs(), bend=st.sampled_from([inf, 64.0, 10.0]), roles=st.booleans())
 def test_same_as_oracle(seed, config, bend, roles, oracle, run_workload, make_workload, bent_costs):
     assert_same(config, bent_costs(bend), seed, oracle, run_workload, make_workload, roles=roles)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=seeds, config=configs())
 def test_same_as_oracle_when_moments_coincide(seed, config, oracle, run_workload, make_workload, bent_costs):
     """Dyadic costs and times on a grid: submissions, aborts and suspensions fall on boundaries exactly."""
