@@ -100,7 +100,8 @@ class CommandBook:
         own = events.command_id >= 0
         found = [(self.commands.find(events.command_id[own]), events.seq[own], events.time_s[own])]
         answers = int(own.sum())
-        found += self._aborted(window)
+        aborted, targets = self._aborted(window)
+        found += aborted
         found += self._closed_environments(window)
         found += self._cancelled_timers(window)
         found += self._lost_engines(window)
@@ -108,7 +109,9 @@ class CommandBook:
         row = np.concatenate([part[0] for part in found])
         seq = np.concatenate([part[1] for part in found])
         time_s = np.concatenate([part[2] for part in found])
-        by_answer = np.arange(len(row)) < answers
+        # A turn whose abort was ordered is void, even if it was complete before the abort was.
+        void = self.commands.find(targets)
+        by_answer = (np.arange(len(row)) < answers) & ~np.isin(row, void)
         return self._first(row, seq, time_s, by_answer)
 
     def _first(self, row: Ints, seq: Ints, time_s: Floats, by_answer: Flags) -> Closings:
@@ -121,20 +124,20 @@ class CommandBook:
         order = order[np.sort(first)]
         row = row[order]
         closed_s[row] = time_s[order]
-        if self._abort_targets:
-            aborted = np.fromiter(self._abort_targets.values(), dtype=np.int64)
-            by_answer[order] &= ~np.isin(self.commands["key"][row], aborted)
         return Closings(row=row, seq=seq[order], time_s=time_s[order], by_answer=by_answer[order])
 
-    def _aborted(self, window: Window) -> list[tuple[Ints, Ints, Floats]]:
+    def _aborted(self, window: Window) -> tuple[list[tuple[Ints, Ints, Floats]], Ints]:
+        """What GenerationAborted closes, and the targets of all aborts that were open in the window."""
         orders = window.get(AbortGeneration)
         if orders is not None:
             self._abort_targets.update(zip(orders.ints("id").tolist(), orders.ints("target").tolist(), strict=True))
+        targets = np.fromiter(self._abort_targets.values(), dtype=np.int64)
         answers = window.get(GenerationAborted)
         if answers is None:
-            return []
-        targets = [self._abort_targets.pop(each, -1) for each in answers.ints("command_id").tolist()]
-        return [(self.commands.find(np.array(targets, dtype=np.int64)), answers.seq, answers.time_s)]
+            return [], targets
+        stopped = [self._abort_targets.pop(each, -1) for each in answers.ints("command_id").tolist()]
+        rows = self.commands.find(np.array(stopped, dtype=np.int64))
+        return [(rows, answers.seq, answers.time_s)], targets
 
     def _cancelled_timers(self, window: Window) -> list[tuple[Ints, Ints, Floats]]:
         cancelled = window.get(CancelTimer)
