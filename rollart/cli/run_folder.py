@@ -23,7 +23,8 @@ def prepare(folder: Path) -> Path:
     """Make the folder; OutputError if it cannot be written, or holds something that is not a run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held = {entry.name for entry in folder.iterdir()}
+        # What a run that was stopped left behind starts with .part.
+        held = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".part")}
     except OSError as error:
         raise OutputError(
             f"{folder}: cannot be written: {error.strerror or error}; choose another folder with -o"
@@ -35,4 +36,5 @@ def prepare(folder: Path) -> Path:
 
 def _holds_runs(folder: Path) -> bool:
     """Whether everything in it is a folder of a run, as a comparison that was stopped leaves it."""
-    return all((entry / name).is_file() for entry in folder.iterdir() for name in RUN_FILES[:1])
+    entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".part")]
+    return all((entry / RUN_FILES[0]).is_file() for entry in entries)

@@ -96,7 +96,7 @@ def _single(variant: "Scenario", out: Path | None, *, log: bool, as_json: bool) 
 
 def _several(variants: Sequence["Scenario"], out: Path | None, *, log: bool, as_json: bool) -> None:
     """Run the variants in folders of their own and set them side by side."""
-    from rollart.cli.summaries import compare_summaries, show_comparison
+    from rollart.cli.summaries import compare_summaries, show_comparison, write_comparison
 
     scenarios = {variant.name for variant in variants}
     if out is None and len(scenarios) > 1:
@@ -109,6 +109,7 @@ def _several(variants: Sequence["Scenario"], out: Path | None, *, log: bool, as_
         for name, variant in zip(names, variants, strict=True)
     ]
     comparison = compare_summaries(summaries, names)
+    write_comparison(parent, summaries, comparison, names)
     if as_json:
         show_json({"runs": summaries, "comparison": comparison})
     else:

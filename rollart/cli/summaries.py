@@ -1,56 +1,41 @@
 """Tables of run summaries, and what several runs say together."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+
+import typer
 
 from rollart.cli.present import number, show_table
 
 Summary = Mapping[str, Any]
 
-T95 = (
-    12.71,
-    4.30,
-    3.18,
-    2.78,
-    2.57,
-    2.45,
-    2.36,
-    2.31,
-    2.26,
-    2.23,
-    2.20,
-    2.18,
-    2.16,
-    2.14,
-    2.13,
-    2.12,
-    2.11,
-    2.10,
-    2.09,
-)
-"""Two-sided 95 % points of Student's t for 1 to 19 degrees of freedom."""
-Z95 = 1.96
+CONFIDENCE = 0.95
 
 
 def show_summary(summary: Summary) -> None:
     """One run as a table of its figures."""
     title = f"{summary['policy']}, {summary['steps']} steps, seed {summary['seed']}"
     show_table(title, ("figure", "value"), _rows(summary))
+    for line in summary.get("critical_path", ()):
+        typer.echo(line)
 
 
 def show_comparison(comparison: Sequence[Mapping[str, Any]]) -> None:
     """Policies side by side, each with its mean over the seeds."""
     columns = ("policy", "runs", "step s", "+/- 95 %", "times the fastest", "tokens/s", "cost a step")
-    fastest = min((row["step_time_s"]["mean"] for row in comparison), default=math.nan)
+    means = [row["step_time_s"]["mean"] for row in comparison]
+    fastest = min((mean for mean in means if mean), default=None)
     rows = [
         (
             row["policy"],
             str(row["runs"]),
             number(row["step_time_s"]["mean"], 4),
             number(row["step_time_s"]["half_width_95"]),
-            f"{row['step_time_s']['mean'] / fastest:.2f}" if fastest > 0 else "-",
+            f"{row['step_time_s']['mean'] / fastest:.2f}" if fastest and row["step_time_s"]["mean"] else "-",
             number(row["tokens_per_s"]),
             number(row["cost_per_step"]),
         )
@@ -76,18 +61,32 @@ def compare_summaries(summaries: Sequence[Summary], names: Sequence[str]) -> lis
     return rows
 
 
-def _mean_and_interval(values: Sequence[float]) -> dict[str, float | None]:
+def write_comparison(
+    folder: Path, summaries: Sequence[Summary], comparison: Sequence[Mapping[str, Any]], names: Sequence[str]
+) -> None:
+    """Write comparison.json, and comparison.png with a bar for each name. Raises OutputError."""
+    from rollart.report.figures.policies import draw_policies, policy_bars
+    from rollart.report.output import write_text
+
+    own = {name: [each for each, of in zip(summaries, names, strict=True) if of == name] for name in names}
+    write_text(folder / "comparison.json", json.dumps(comparison, indent=2, allow_nan=False) + "\n")
+    draw_policies(folder / "comparison.png", policy_bars(own))
+
+
+def _mean_and_interval(values: Sequence[float | None]) -> dict[str, float | None]:
     """Mean and half width of its 95 % interval (Student's t); no width for a single run."""
-    if len(values) < 2:
-        return {"mean": fmean(values), "half_width_95": None}
-    freedom = len(values) - 1
-    factor = T95[freedom - 1] if freedom <= len(T95) else Z95
-    return {"mean": fmean(values), "half_width_95": factor * stdev(values) / math.sqrt(len(values))}
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return {"mean": known[0] if known else None, "half_width_95": None}
+    from scipy.stats import t
+
+    quantile = float(t.ppf(0.5 + CONFIDENCE / 2, len(known) - 1))
+    return {"mean": fmean(known), "half_width_95": quantile * stdev(known) / math.sqrt(len(known))}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return fmean(known) if len(known) == len(values) else None
+    return fmean(known) if known else None
 
 
 def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -95,8 +94,9 @@ def _rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "step time, s: mean (p50, p90)", f"{number(step['mean'], 4)} ({number(step['p50'])}, {number(step['p90'])})"
     for key, text in (("tokens_per_s", "tokens/s"), ("trajectories_per_s", "trajectories/s")):
         yield text, number(summary["throughput"][key])
+    yield "critical path of a step, s", ""
     for stage, seconds in summary["stages_s"].items():
-        yield f"  {stage.replace('_', ' ')}, s of the critical path", number(seconds)
+        yield f"  {stage.replace('_', ' ')}", number(seconds)
     ends = (f"{count:,} {end}" for end, count in summary["trajectories"].items() if count)
     yield "trajectories", "\n".join(ends)
     staleness = summary["staleness"]

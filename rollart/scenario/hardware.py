@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rollart.catalog.load import Catalog, devices_with, models_with
-from rollart.domain.cluster import Cluster, EnvironmentHosts, Link, Pool, Serverless
+from rollart.domain.cluster import Cluster, EnvironmentHosts, Link, Pool, Protocol, Serverless
 from rollart.domain.device import Device
 from rollart.domain.errors import InputError, ScenarioError
 from rollart.domain.hf_config import model_from_hf_config
@@ -92,7 +92,11 @@ def _pool(name: str, section: PoolSection, devices: Catalog[Device]) -> Pool:
 
 
 def _link(rates: LinkRates) -> Link:
-    return Link(bandwidth_bytes_per_s=rates.bandwidth_gbit_per_s * BYTES_PER_GBIT, latency_s=rates.latency_us / 1e6)
+    return Link(
+        bandwidth_bytes_per_s=rates.bandwidth_gbit_per_s * BYTES_PER_GBIT,
+        latency_s=rates.latency_us / 1e6,
+        protocol=Protocol(rates.protocol),
+    )
 
 
 def _environments(section: ClusterSection) -> EnvironmentHosts:

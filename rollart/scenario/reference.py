@@ -7,7 +7,7 @@ from rollart.scenario.problems import form_schema
 from rollart.scenario.requirement import Node, entries, requirement, resolve
 from rollart.scenario.sections.document import ScenarioFile
 
-MOST_SHOWN = 2
+MOST_SHOWN = 3
 """Keys of a section whose default is shown whole; a longer one has the defaults of its keys."""
 
 INTRODUCTION = """\

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 import rollart
 from rollart.cli.main import app
 from rollart.domain.errors import CapacityError
+from rollart.runlog.stages import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 LAPTOP = str(ROOT / "experiments/scenarios/laptop.yaml")
@@ -39,7 +40,7 @@ def summary(policy: str, seed: int, steps: int, mean_s: float) -> dict[str, Any]
         "throughput": {"tokens_per_s": 1000.0 / mean_s, "trajectories_per_s": 1.0},
         "trajectories": {"trained": 10, "stale": 0},
         "staleness": {"mean": 0.5, "max": 1},
-        "stages_s": {"generation": mean_s},
+        "stages_s": {stage.value: mean_s / len(Stage) for stage in Stage},
         "waste": {"stale": 0.0, "failed": 1.0},
         "utilization": {"h800": 0.5},
         "kv_occupancy": None,
@@ -100,9 +101,12 @@ def test_comparison_gives_every_run_a_folder(invoke: Invoke, tmp_path: Path) -> 
     assert [run["policy"] for run in found["runs"]] == ["sync+", "sync+", "rollart", "rollart"]
     means = {row["policy"]: row["step_time_s"] for row in found["comparison"]}
     assert means["sync+"]["mean"] == 20.5
-    # Two values one apart: deviation sqrt(1/2), over sqrt(2) runs, times 12.71 for one degree of freedom.
-    assert means["rollart"] == {"mean": 10.5, "half_width_95": pytest.approx(12.71 / 2)}
+    # Two values one apart: deviation sqrt(1/2), over sqrt(2) runs, times 12.7 for one degree of freedom.
+    assert means["rollart"] == {"mean": 10.5, "half_width_95": pytest.approx(12.7062 / 2, rel=1e-5)}
+    assert json.loads((tmp_path / "both/comparison.json").read_text()) == found["comparison"]
     assert sorted(path.name for path in (tmp_path / "both").iterdir()) == [
+        "comparison.json",
+        "comparison.png",
         "rollart-seed0",
         "rollart-seed1",
         "sync+-seed0",

@@ -1,10 +1,12 @@
 """The `cluster` section: pools, links, environment hosts and the function service."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from rollart.scenario.sections.base import COUNT_CEILING, Count, Name, NonNegative, Parallel, Positive, Section
+
+ProtocolName = Literal["rdma", "tcp", "local"]
 
 
 class LinkRates(Section):
@@ -12,9 +14,20 @@ class LinkRates(Section):
 
     bandwidth_gbit_per_s: Positive = Field(description="Bandwidth, one direction, shared by its transfers")
     latency_us: NonNegative = Field(default=5.0, description="Latency of a message")
+    protocol: ProtocolName = Field(
+        default="rdma",
+        description="How bulk data travels: `rdma` or `tcp` (a transfer of weights gets the share of the bandwidth "
+        "that was measured for it), or `local` (all of it, within one machine)",
+    )
 
 
-class LinkSection(LinkRates):
+class PathRates(LinkRates):
+    """How fast a path between pools is."""
+
+    protocol: ProtocolName = Field(default="tcp", description="As in `fabric`")
+
+
+class LinkSection(PathRates):
     """A path between two pools."""
 
     between: list[Name] = Field(min_length=2, max_length=2, description="The two pools")
@@ -63,8 +76,8 @@ class ClusterSection(Section):
 
     pools: dict[Name, PoolSection] = Field(min_length=1, max_length=64, description="Device pools by name")
     links: list[LinkSection] = Field(default=[], max_length=2016, description="Networks between pools")
-    default_link: LinkRates = Field(
-        default=LinkRates(bandwidth_gbit_per_s=200.0, latency_us=50.0),
+    default_link: PathRates = Field(
+        default=PathRates(bandwidth_gbit_per_s=200.0, latency_us=50.0),
         description="Network of pairs that `links` lacks",
     )
     environments: EnvironmentsSection = Field(description="Hosts of the environments")
