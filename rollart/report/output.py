@@ -14,13 +14,14 @@ def replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(f".part-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(path)
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
         raise OutputError(f"{path}: {reason}; give a folder that is writable and has room") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

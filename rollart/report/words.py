@@ -54,7 +54,7 @@ def stage_name(stage: Stage) -> str:
 
 def describe_path(step: StepStatistics) -> str:
     """Such as `step 7 (83.2 s) waited 61.0 s for trajectory 1234 of SWE-bench: 61 % environment, 30 % generation`."""
-    begin = f"step {step.step} ({step.duration_s:.1f} s)"
+    begin = f"step {step.step} ({_seconds(step.duration_s)})"
     found = culprit(step.path)
     if found is None:
         return f"{begin}: {_shares(step.stages_s, step.duration_s)}"
@@ -62,7 +62,11 @@ def describe_path(step: StepStatistics) -> str:
     about = f"trajectory {found.trajectory}" + (f" of {task}" if task else "")
     where = "" if found.engine is None else f" on engine {found.engine}"
     stages = _shares(found.stages_s, found.seconds)
-    return f"{begin} waited {found.seconds:.1f} s for {about}{where}: {stages}"
+    return f"{begin} waited {_seconds(found.seconds)} for {about}{where}: {stages}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.3g} s"
 
 
 def _shares(stages_s: Mapping[Stage, float], total_s: float) -> str:

@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -204,8 +205,7 @@ def test_stages_of_every_step_add_up_and_windows_do_not_matter(seed: int, window
         assert math.fsum(step_.stages_s.values()) == pytest.approx(step_.duration_s, rel=1e-9)
         assert all(-1e-9 <= seconds <= step_.duration_s + 1e-9 for seconds in step_.busy_s.values())
         assert step_.path[0].begin_s == step_.begin_s and step_.path[-1].end_s == step_.end_s
-        pairs = zip(step_.path, step_.path[1:], strict=False)
-        assert all(earlier.end_s == later.begin_s for earlier, later in pairs)
+        assert all(earlier.end_s == later.begin_s for earlier, later in pairwise(step_.path))
 
 
 def test_online_and_from_the_file_are_the_same(tmp_path: Path) -> None:
