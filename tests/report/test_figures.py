@@ -39,8 +39,8 @@ def test_figures_of_a_run(toy: Any, tmp_path: Path) -> None:
 
 
 def test_equal_figures_are_equal_files(toy: Any, tmp_path: Path) -> None:
-    draw_breakdown(tmp_path / "a.png", toy.statistics)
-    draw_breakdown(tmp_path / "b.png", toy.statistics)
+    draw_staleness(tmp_path / "a.png", toy.statistics)
+    draw_staleness(tmp_path / "b.png", toy.statistics)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 

@@ -28,7 +28,7 @@ def draw_breakdown(path: Path, statistics: RunStatistics) -> None:
         bottom += seconds
     if not steps:
         note_empty(axes, "no step has ended")
-    axes.margins(y=0.05)
+    axes.set_ylim(0, 1.05 * max((step.duration_s for step in steps), default=1.0))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     warm_up = " (pale: warm-up)" if header.warmup_steps and steps else ""
     label(axes, f"step{warm_up}", "time on the critical path (s)")

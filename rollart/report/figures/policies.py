@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from rollart.report.figures.canvas import STAGE_COLOURS, label, legend_beside, new_figure, note_empty, save
 from rollart.report.words import stage_name
@@ -46,7 +46,7 @@ def policy_bars(summaries: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Po
         times = np.array([run["step_time_s"]["mean"] for run in used], dtype=np.float64)
         half_s = 0.0
         if len(times) > 1:
-            quantile = float(student_t.ppf(0.5 + _CONFIDENCE / 2, len(times) - 1))
+            quantile = float(stdtrit(len(times) - 1, 0.5 + _CONFIDENCE / 2))
             half_s = quantile * float(times.std(ddof=1)) / math.sqrt(len(times))
         mean_s = float(times.mean())
         bars.append(
@@ -80,7 +80,7 @@ def draw_policies(path: Path, bars: Sequence[PolicyBar], *, title: str = "Polici
     if not bars:
         note_empty(axes, "no policy has a counted step")
     axes.set_xticks(position, [bar.name for bar in bars])
-    axes.margins(y=0.1)
+    axes.set_ylim(0, 1.1 * max((max(bar.high_s, bar.step_time_s) for bar in bars), default=1.0))
     label(axes, "policy (whiskers: 95 % interval of the mean over seeds)", "mean step time (s)")
     legend_beside(axes, reverse=True)
     save(figure, path)
