@@ -230,6 +230,19 @@ def test_new_weights_lose_the_prefix_cache_of_those_that_wait_for_their_environm
     assert engine.usage(20.0).lost_history_tokens == 12
 
 
+def test_new_weights_void_kv_on_its_way():
+    costs = FlatCosts()
+    engine = engine_of(costs)
+    engine.suspend(0.0)
+    engine.submit(request(1, context=9, output=3, role=Role.DECODE), 0.0)
+    engine.update_weights(1.0)
+    engine.resume(2.0)
+    done, _ = run(engine)
+    assert costs.mixed == [(0, 0, [(9, 0)])]
+    assert (done[1].time_s, done[1].recomputed_tokens) == (5.0, 8)
+    assert engine.usage(5.0).updated_tokens == 8
+
+
 def test_kept_kv_survives_an_update():
     costs = FlatCosts()
     engine = engine_of(costs, keep_kv_on_update=True)

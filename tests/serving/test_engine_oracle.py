@@ -69,7 +69,7 @@ def test_same_as_oracle_when_moments_coincide(seed, config, oracle, run_workload
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     seed=seeds,
     config=configs(),
