@@ -12,8 +12,8 @@ from rollart.runlog.header import RunHeader
 from rollart.runlog.schema import Record
 from rollart.runlog.stages import Stage
 
-MOST_SPANS = 200_000
-"""Spans read at most; a figure cannot show more."""
+MOST_SPANS = 60_000
+"""Spans read at most: some seconds of work, and more than a figure can show."""
 
 _PARTS = {
     "ResetEnvironment": ("reset", "#F0E442"),
