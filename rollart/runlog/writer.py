@@ -83,6 +83,12 @@ class RunLogWriter:
         """Log what the controller ordered when it handled the event `cause_seq`."""
         count = len(commands)
         self._next_seq += count
+        if count == 1:
+            # By far the most frequent: a turn or an environment step follows from the other.
+            self._times_s.append(time_s)
+            self._causes.append(cause_seq)
+            self._records.append(commands[0])
+            return
         self._times_s.extend([time_s] * count)
         self._causes.extend([cause_seq] * count)
         self._records.extend(commands)
