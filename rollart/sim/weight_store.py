@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rollart.costs import weights as costs
 from rollart.domain.cluster import Link
-from rollart.domain.commands import PullWeights, PushWeights, SuspendEngine, UpdateEngine, WeightSource
+from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.device import Device
 from rollart.domain.events import Event, WeightsPulled, WeightsPushed
 from rollart.sim.clock import Clock
@@ -89,11 +89,9 @@ class WeightStore:
         load_s = costs.host_to_device_s(site.weight_bytes, site.devices, site.device)
         return load_s + (self._pull_s(site) if command.source is WeightSource.STORE else 0.0)
 
-    def release_s(self, command: SuspendEngine) -> float:
-        """Seconds in which a suspended engine moves its weights to the host, if it shall release its memory."""
-        if not command.release_memory:
-            return 0.0
-        site = self._sites[command.engine]
+    def release_s(self, engine: int) -> float:
+        """Seconds in which a suspended engine that shall release its memory moves its weights to the host."""
+        site = self._sites[engine]
         return costs.offload_s(site.weight_bytes / site.devices, site.device)
 
     def _pull_s(self, site: EngineSite) -> float:
