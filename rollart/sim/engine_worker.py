@@ -15,7 +15,7 @@ from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Usage
 from rollart.serving.engine import Engine
 from rollart.serving.request import Completion, Request
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 
 Done = Callable[[Completion, Any], None]
 
@@ -85,7 +85,8 @@ class EngineWorker:
         self._plan()
         self._clock.after(max(0.0, end_s - self._clock.now) + release_s, self._suspended, command)
 
-    def _suspended(self, command: SuspendEngine) -> None:
+    def _suspended(self, call: Call[SuspendEngine]) -> None:
+        command = call.payload
         if self._is_current(command):
             self._report(EngineSuspended(command_id=command.id))
 
@@ -93,7 +94,8 @@ class EngineWorker:
         """Install new weights after `duration_s`."""
         self._clock.after(duration_s, self._updated, command)
 
-    def _updated(self, command: UpdateEngine) -> None:
+    def _updated(self, call: Call[UpdateEngine]) -> None:
+        command = call.payload
         if self._is_current(command):
             self.engine.update_weights(self._catch_up())
             self._plan()
@@ -105,7 +107,8 @@ class EngineWorker:
         self._plan()
         self._clock.after(0.0, self._resumed, command)
 
-    def _resumed(self, command: ResumeEngine) -> None:
+    def _resumed(self, call: Call[ResumeEngine]) -> None:
+        command = call.payload
         if self._is_current(command):
             self._report(EngineResumed(command_id=command.id))
 
@@ -160,7 +163,8 @@ class EngineWorker:
             if wake_s < inf:
                 self._clock.after(max(0.0, wake_s - self._clock.now), self._wake, wake_s)
 
-    def _wake(self, wake_s: float) -> None:
+    def _wake(self, call: Call[float]) -> None:
+        wake_s = call.payload
         if wake_s != self._due:
             return
         self._due = inf

@@ -14,7 +14,7 @@ from rollart.domain.commands import CloseEnvironment, ResetEnvironment, StepEnvi
 from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, EnvironmentReady, EnvironmentStepped, Event
 from rollart.domain.task import Task
 from rollart.domain.trajectory import Cause
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 from rollart.sim.episodes import Episodes
 from rollart.sim.network import SharedLink
 from rollart.workload.trajectory import StepOutcome, TrajectorySpec
@@ -142,7 +142,8 @@ class Environments:
         del self._open[command.trajectory]
         return True
 
-    def _stepped(self, command: StepEnvironment) -> None:
+    def _stepped(self, call: Call[StepEnvironment]) -> None:
+        command = call.payload
         if not self._is_over(command):
             return
         spec = self._episodes.specs[command.trajectory]
@@ -157,7 +158,8 @@ class Environments:
             )
         )
 
-    def _ready(self, command: ResetEnvironment) -> None:
+    def _ready(self, call: Call[ResetEnvironment]) -> None:
+        command = call.payload
         if self._is_over(command):
             spec = self._episodes.specs[command.trajectory]
             self._report(
@@ -168,15 +170,18 @@ class Environments:
                 )
             )
 
-    def _failed(self, command: Order) -> None:
+    def _failed(self, call: Call[Order]) -> None:
+        command = call.payload
         if self._is_over(command):
             self._report(EnvironmentFailed(command_id=command.id, cause=Cause.ERROR))
 
-    def _timed_out(self, command: Order) -> None:
+    def _timed_out(self, call: Call[Order]) -> None:
+        command = call.payload
         if self._is_over(command):
             self._report(EnvironmentFailed(command_id=command.id, cause=Cause.TIMEOUT))
 
-    def _closed(self, command_id: int) -> None:
+    def _closed(self, call: Call[int]) -> None:
+        command_id = call.payload
         self._report(EnvironmentClosed(command_id=command_id))
 
     def _count_slots(self, change: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from rollart.domain.commands import RestartEngine
 from rollart.domain.events import EngineStarted, Event
 from rollart.domain.job import Faults
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 from rollart.sim.engine_worker import EngineWorker
 
 
@@ -42,14 +42,14 @@ class EngineFaults:
             delay_s = luck.expovariate(1.0 / self._faults.engine_mtbf_s)
             self._clock.after(delay_s, self._fail, (worker.index, worker.incarnation))
 
-    def _fail(self, who: tuple[int, int]) -> None:
-        index, incarnation = who
+    def _fail(self, call: Call[tuple[int, int]]) -> None:
+        index, incarnation = call.payload
         worker = self._workers[index]
         if worker.up and worker.incarnation == incarnation:
             self._lose(index)
 
-    def _preempt(self, what: tuple[int, float]) -> None:
-        index, away_s = what
+    def _preempt(self, call: Call[tuple[int, float]]) -> None:
+        index, away_s = call.payload
         self._away_until_s[index] = max(self._away_until_s[index], self._clock.now + away_s)
         if self._workers[index].up:
             self._lose(index)
@@ -59,7 +59,8 @@ class EngineFaults:
         away_s = max(0.0, self._away_until_s[command.engine] - self._clock.now)
         self._clock.after(away_s + self._faults.engine_restart_s, self._started, command)
 
-    def _started(self, command: RestartEngine) -> None:
+    def _started(self, call: Call[RestartEngine]) -> None:
+        command = call.payload
         if self._away_until_s[command.engine] > self._clock.now:
             self.restart(command)
             return

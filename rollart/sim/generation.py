@@ -13,7 +13,7 @@ from rollart.domain.commands import AbortGeneration, GenerateTurn
 from rollart.domain.events import EngineLost, Event, GenerationAborted, TurnGenerated
 from rollart.domain.plan import KvReturn
 from rollart.serving.request import Completion, Request, Role
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 from rollart.sim.engine_worker import EngineWorker
 from rollart.sim.episodes import Episodes
 from rollart.sim.network import SharedLink
@@ -114,8 +114,8 @@ class Generation:
             made = self.workers[command.engine].abort(command.target) + (1 if handoff is not None else 0)
         self._clock.after(0.0, self._aborted, (command.id, made))
 
-    def _aborted(self, answer: tuple[int, int]) -> None:
-        command_id, made = answer
+    def _aborted(self, call: Call[tuple[int, int]]) -> None:
+        command_id, made = call.payload
         self._report(GenerationAborted(command_id=command_id, output_tokens=made))
 
     def lose(self, index: int) -> list[int]:

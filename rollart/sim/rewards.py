@@ -9,7 +9,7 @@ from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.task import RewardKind, Task
 from rollart.domain.trajectory import Cause
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 from rollart.sim.episodes import Episodes
 from rollart.workload.trajectory import TrajectorySpec
 
@@ -130,8 +130,8 @@ class Rewards:
 
         workers.call(begin)
 
-    def _over(self, outcome: "Scored") -> None:
-        command, reward, late, workers, billed_s = outcome
+    def _over(self, call: "Call[Scored]") -> None:
+        command, reward, late, workers, billed_s = call.payload
         workers.done(billed_s)
         if late:
             self._report(RewardFailed(command_id=command.id, cause=Cause.TIMEOUT))

@@ -30,7 +30,6 @@ from rollart.domain.commands import (
     TrainBatch,
     UpdateEngine,
 )
-from rollart.domain.errors import InvariantError
 from rollart.domain.events import Event, RunStarted, TimerFired, TrainingEnded
 from rollart.domain.job import Job
 from rollart.domain.plan import Role
@@ -38,7 +37,7 @@ from rollart.runlog.writer import RunLogWriter
 from rollart.sched.config import ControllerConfig
 from rollart.sched.controller import Controller
 from rollart.sim.assembly import EngineKind, engine_sites, link_table, slowest_path
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 from rollart.sim.engine_worker import EngineWorker
 from rollart.sim.environments import Environments
 from rollart.sim.episodes import Episodes
@@ -128,7 +127,7 @@ class Simulation:
             RestartEngine: self._faults.restart,
             SetTimer: self._set_timer,
             CancelTimer: lambda c: self._timers.discard(c.target),
-            StopRun: lambda _: None,
+            StopRun: lambda _: self.clock.stop(),
         }
 
     # The loop
@@ -136,12 +135,7 @@ class Simulation:
     def run(self) -> None:
         """Simulate until the controller stops; InvariantError when it never can."""
         self.report(RunStarted())
-        environment, state = self.clock.environment, self.controller.state
-        step = environment.step
-        while not state.stopped:
-            if environment.peek() == float("inf"):
-                raise InvariantError(f"deadlock at {self.clock.now} s: nothing is due and the run is not over")
-            step()
+        self.clock.run()
         write_samples(self, self._log)
 
     def report(self, event: Event) -> None:
@@ -182,7 +176,8 @@ class Simulation:
         self._timers.add(command.id)
         self.clock.after(command.delay_s, self._timer_fired, command.id)
 
-    def _timer_fired(self, command_id: int) -> None:
+    def _timer_fired(self, call: Call[int]) -> None:
+        command_id = call.payload
         if command_id in self._timers:
             self._timers.remove(command_id)
             self.report(TimerFired(command_id=command_id))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from rollart.costs.interface import TrainingCosts
 from rollart.domain.commands import TrainBatch
 from rollart.domain.events import Event, TrainingEnded
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 
 
 class Trainer:
@@ -25,5 +25,6 @@ class Trainer:
         self.busy_s += duration_s
         self._clock.after(duration_s, self._trained, command)
 
-    def _trained(self, command: TrainBatch) -> None:
+    def _trained(self, call: Call[TrainBatch]) -> None:
+        command = call.payload
         self._report(TrainingEnded(command_id=command.id, version=command.version))

@@ -12,7 +12,7 @@ from rollart.domain.cluster import Link
 from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.device import Device
 from rollart.domain.events import Event, WeightsPulled, WeightsPushed
-from rollart.sim.clock import Clock
+from rollart.sim.clock import Call, Clock
 
 BUCKET_BYTES = 1e9
 """Size of a bucket (the paper's)."""
@@ -64,7 +64,8 @@ class WeightStore:
         self._push_ends_s = self._clock.now + duration_s
         self._clock.after(duration_s, self._pushed, command)
 
-    def _pushed(self, command: PushWeights) -> None:
+    def _pushed(self, call: Call[PushWeights]) -> None:
+        command = call.payload
         self._report(WeightsPushed(command_id=command.id, version=command.version))
 
     def pull(self, command: PullWeights) -> None:
@@ -75,7 +76,8 @@ class WeightStore:
         end_s = max(self._clock.now + pull_s, self._push_ends_s + last_bucket_s)
         self._clock.after(end_s - self._clock.now, self._pulled, command)
 
-    def _pulled(self, command: PullWeights) -> None:
+    def _pulled(self, call: Call[PullWeights]) -> None:
+        command = call.payload
         self._report(WeightsPulled(command_id=command.id, version=command.version))
 
     def update_s(self, command: UpdateEngine) -> float:
