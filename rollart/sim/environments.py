@@ -87,6 +87,7 @@ class Environments:
         self._open[command.trajectory] = (command.id, 0.0)
         waiting = self._pulling.setdefault((command.task, host), [])
         waiting.append((command, spec))
+        self._clock.after(command.timeout_s, self._timed_out, command)
         if len(waiting) == 1:
             self._registry.transfer(task.environment.image_bytes, partial(self._pulled, command.task, host))
 
