@@ -85,8 +85,7 @@ class Rollout:
         state = self._state
         state.slots_used += 1
         trajectory.has_environment = True
-        if trajectory.attempt == 0:
-            state.active += 1
+        state.active += 1
         trajectory.start_version = state.installed
         trajectory.phase = Phase.RESETTING
         trajectory.command = self._orders.issue(
@@ -322,8 +321,11 @@ class Rollout:
         trajectory.total_tokens = 0
         trajectory.truncated = False
         trajectory.phase = Phase.QUEUED
+        # A barrier must not wait for it: the slot it needs may be held by those at the barrier.
+        self._state.active -= 1
         self._state.retries.push(trajectory_id)
         self.start_queued()
+        self._release_held()
 
     def _give_up(self, trajectory: Trajectory) -> None:
         self.lifecycle.gave_up(trajectory)
@@ -412,8 +414,6 @@ class Rollout:
             self._leave(trajectory)
         elif phase is Phase.FINISHED:
             self._state.unscored.remove(trajectory.id)
-        elif phase is Phase.QUEUED and trajectory.attempt > 0:
-            self._state.active -= 1
         self._orders.issue(EndTrajectory, -1, trajectory=trajectory.id, end=end)
         del self._state.trajectories[trajectory.id]
 

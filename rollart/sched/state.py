@@ -189,7 +189,7 @@ class ControllerState(msgspec.Struct, kw_only=True):
     interrupted: bool = False
     """Generations were aborted for a weight update and wait for its end."""
     active: int = 0
-    """Trajectories between reset and the end of their episode."""
+    """Trajectories between reset and the end of their episode, without those whose retry waits for a slot."""
     unscored: list[int] = []
     """Finished trajectories whose reward waits for the end of the rollout."""
     installed: int = 0
