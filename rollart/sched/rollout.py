@@ -18,6 +18,7 @@ from rollart.domain.commands import (
     StepEnvironment,
 )
 from rollart.domain.events import (
+    EngineLost,
     EnvironmentClosed,
     EnvironmentFailed,
     EnvironmentReady,
@@ -379,12 +380,21 @@ class Rollout:
         else:
             self._again(trajectory, 0)
 
-    def engine_lost(self, saved: dict[int, int]) -> None:
-        """Send the requests of a lost engine elsewhere; `saved` maps GenerateTurns to the tokens they had made."""
-        for command_id, made in saved.items():
-            trajectory = self._answered(command_id)
-            if trajectory is not None:
-                self._again(trajectory, made)
+    def engine_lost(self, event: EngineLost) -> None:
+        """Send all that was open on a lost incarnation elsewhere, with the tokens that the event saves.
+
+        What it does not list was on its way to the dead engine, or an abort that is never answered: nothing saved.
+        """
+        state = self._state
+        lost = list(zip(event.commands, event.saved_tokens, strict=True))
+        for trajectory in state.trajectories.values():
+            if trajectory.engine == event.engine and trajectory.incarnation == event.incarnation:
+                lost.append((trajectory.command, 0))
+        for command_id, made in lost:
+            cut_short = state.trajectories.get(state.open.get(command_id, -1))
+            if cut_short is not None and cut_short.phase in (Phase.GENERATING, Phase.HELD):
+                del state.open[command_id]
+                self._again(cut_short, made)
 
     def _again(self, trajectory: Trajectory, made: int) -> None:
         """Go on with the turn that was cut short after `made` further tokens."""

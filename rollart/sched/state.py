@@ -109,6 +109,8 @@ class Engine(msgspec.Struct, kw_only=True, gc=False):
     load: int = 0
     """Trajectories bound to it."""
     losses: int = 0
+    order: int = -1
+    """Latest order to it as a newcomer (restart, catch up, resume)."""
 
 
 class SyncPhase(IntEnum):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rollart.domain.commands import (
+    Command,
     PullWeights,
     PushWeights,
     RestartEngine,
@@ -227,7 +228,7 @@ class Weights:
         engine = self._state.engines[event.engine]
         if event.incarnation == engine.incarnation and engine.status is not EngineStatus.REMOVED:
             self._take_out(event.engine)
-        self._rollout.engine_lost(dict(zip(event.commands, event.saved_tokens, strict=True)))
+        self._rollout.engine_lost(event)
         self._advance()
 
     def _take_out(self, index: int) -> None:
@@ -243,8 +244,9 @@ class Weights:
         for command in [c for c, e in sync.waiting.items() if e == index]:
             del sync.waiting[command]
             self._orders.void(command)
+        self._orders.void(engine.order)
         if self._recovery.restart_engine(engine.losses):
-            self._orders.issue(RestartEngine, index, engine=index, incarnation=engine.incarnation)
+            self._order(RestartEngine, index)
         else:
             engine.status = EngineStatus.REMOVED
 
@@ -281,21 +283,17 @@ class Weights:
 
     def _catch_up(self, index: int) -> None:
         """Let a newcomer install the version that the others have (version 0 is the initial checkpoint)."""
+        self._order(UpdateEngine, index, version=self._state.installed, source=WeightSource.STORE)
+
+    def _order(self, kind: type[Command], index: int, **fields: object) -> None:
+        """Order something of a newcomer; if that dies, a late answer must not count for the next incarnation."""
         engine = self._state.engines[index]
-        self._orders.issue(
-            UpdateEngine,
-            index,
-            engine=index,
-            incarnation=engine.incarnation,
-            version=self._state.installed,
-            source=WeightSource.STORE,
-        )
+        engine.order = self._orders.issue(kind, index, engine=index, incarnation=engine.incarnation, **fields)
 
     def _welcome(self, index: int) -> None:
         """Resume a newcomer; orders to one engine arrive in order, so it can be given work at once."""
-        engine = self._state.engines[index]
-        self._orders.issue(ResumeEngine, index, engine=index, incarnation=engine.incarnation)
-        engine.status = EngineStatus.UP
+        self._order(ResumeEngine, index)
+        self._state.engines[index].status = EngineStatus.UP
         self._fleet.changed(index)
         if not self._state.interrupted:
             self._rollout.route_waiting()
