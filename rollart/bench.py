@@ -55,9 +55,9 @@ def bench_job(engines: int, steps: int) -> Job:
     trainer = max(8, engines // 4 // 8 * 8)
     link = Link(bandwidth_bytes_per_s=50e9, latency_s=5e-6)
     placement = Placement(
-        engine_groups=(EngineGroup(name="rollout", pool="h800", engines=engines, tensor_parallel=1, max_num_seqs=128),),
+        engine_groups=(EngineGroup(name="rollout", pool="h800", engines=engines, tensor_parallel=1, max_num_seqs=256),),
         trainer=TrainerPlacement(pool="h800", devices=trainer, tensor_parallel=4),
-        environment_slots=64 * engines,
+        environment_slots=256 * engines,
     )
     return Job(
         name="bench",
@@ -70,7 +70,7 @@ def bench_job(engines: int, steps: int) -> Job:
         ),
         model=models()["Qwen3-8B"],
         tasks=(Task(name="browse", share=1.0, group_size=8, max_turns=30),),
-        training=Training(batch_size=32 * engines, context_limit=16384),
+        training=Training(batch_size=64 * engines, context_limit=16384),
         plan=Plan(placement=placement, policy=resolve("rollart")),
         steps=steps,
     )

@@ -25,6 +25,7 @@ class Fleet:
         "_heaps",
         "_prefill",
         "_router",
+        "_sticky",
         "_tiers",
         "classes",
         "engines",
@@ -34,6 +35,7 @@ class Fleet:
         self.engines: list[Engine] = state.engines
         self.classes = config.engine_classes
         self._router = policy.router
+        self._sticky = policy.router.sticky
         self._cost = [1.0 / config.classes[index].weight for index in self.classes]
         decoding = {index for index, group in enumerate(config.classes) if group.role in (Role.BOTH, Role.DECODE)}
         self._tiers = [
@@ -91,7 +93,7 @@ class Fleet:
     def bind(self, trajectory: Trajectory) -> bool:
         """Give the trajectory an engine for its next turn; False when none is up."""
         holds = self.holds(trajectory)
-        if holds and self._router.sticky:
+        if holds and self._sticky:
             return True
         current = trajectory.engine if holds else None
         request = Request(

@@ -29,8 +29,9 @@ class TrainingLoop:
         self._orders = orders
         self._buffer = buffer
         self._weights = weights
-        self._update_first = policy.sync.order == "update_first"
         self._shared = any(group.time_shared for group in config.classes)
+        # Time-shared engines stand still until the update: a batch that they must finish would never come first.
+        self._update_first = self._shared or policy.sync.order == "update_first"
 
     def start(self) -> None:
         """Open the rollout of the first batch."""

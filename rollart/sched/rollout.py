@@ -53,7 +53,19 @@ class Lifecycle(Protocol):
 class Rollout:
     """Drives every trajectory through reset, turns and scoring."""
 
-    __slots__ = ("_config", "_fleet", "_interaction", "_orders", "_recovery", "_state", "lifecycle")
+    __slots__ = (
+        "_config",
+        "_context_limit",
+        "_fleet",
+        "_lockstep",
+        "_max_turns",
+        "_orders",
+        "_recovery",
+        "_score_at_once",
+        "_state",
+        "_step_timeout_s",
+        "lifecycle",
+    )
 
     lifecycle: Lifecycle
 
@@ -64,8 +76,13 @@ class Rollout:
         self._state = state
         self._orders = orders
         self._fleet = fleet
-        self._interaction = policy.interaction
         self._recovery = policy.recovery
+        # Asked for at every turn.
+        self._lockstep = policy.interaction.lockstep
+        self._score_at_once = policy.interaction.score_at_once
+        self._context_limit = config.context_limit
+        self._max_turns = [task.max_turns for task in config.tasks]
+        self._step_timeout_s = policy.recovery.step_timeout_s
 
     # Starting
 
@@ -112,11 +129,13 @@ class Rollout:
         trajectory.context = trajectory.total_tokens = event.prompt_tokens
         trajectory.shared = event.shared_tokens
         trajectory.reusable = 0
-        if trajectory.context >= self._config.context_limit:
+        if trajectory.context >= self._context_limit:
             trajectory.truncated = True
             self._finish(trajectory)
+        elif self._lockstep:
+            self._hold(trajectory, Intent.GENERATE)
         else:
-            self._go_on(trajectory, Intent.GENERATE)
+            self._generate(trajectory)
 
     def on_generated(self, event: TurnGenerated) -> None:
         """The turn is complete: act on the environment, unless the context is full."""
@@ -128,8 +147,10 @@ class Rollout:
         if event.truncated:
             trajectory.truncated = True
             self._finish(trajectory)
+        elif self._lockstep:
+            self._hold(trajectory, Intent.STEP)
         else:
-            self._go_on(trajectory, Intent.STEP)
+            self._step(trajectory)
 
     def on_stepped(self, event: EnvironmentStepped) -> None:
         """The observation is there: generate the next turn, unless the episode is over."""
@@ -146,30 +167,25 @@ class Rollout:
         trajectory.partial = 0
         if event.done:
             self._finish(trajectory)
-        elif (
-            trajectory.turn >= self._config.tasks[trajectory.task].max_turns
-            or trajectory.context >= self._config.context_limit
-        ):
+        elif trajectory.turn >= self._max_turns[trajectory.task] or trajectory.context >= self._context_limit:
             trajectory.truncated = True
             self._finish(trajectory)
+        elif self._lockstep:
+            self._hold(trajectory, Intent.GENERATE)
         else:
-            self._go_on(trajectory, Intent.GENERATE)
+            self._generate(trajectory)
 
     def _made(self, trajectory: Trajectory, tokens: int) -> None:
         trajectory.partial += tokens
         trajectory.context += tokens
         trajectory.total_tokens += tokens
 
-    def _go_on(self, trajectory: Trajectory, intent: Intent) -> None:
-        if self._interaction.lockstep:
-            trajectory.phase = Phase.HELD
-            trajectory.intent = intent
-            self._state.held.append(trajectory.id)
-            self._release_held()
-        elif intent is Intent.STEP:
-            self._step(trajectory)
-        else:
-            self._generate(trajectory)
+    def _hold(self, trajectory: Trajectory, intent: Intent) -> None:
+        """In lockstep: wait for the others."""
+        trajectory.phase = Phase.HELD
+        trajectory.intent = intent
+        self._state.held.append(trajectory.id)
+        self._release_held()
 
     def _step(self, trajectory: Trajectory) -> None:
         trajectory.phase = Phase.STEPPING
@@ -183,7 +199,7 @@ class Rollout:
                 id=command_id,
                 trajectory=trajectory.id,
                 turn=trajectory.turn,
-                timeout_s=self._recovery.step_timeout_s,
+                timeout_s=self._step_timeout_s,
             )
         )
 
@@ -213,7 +229,7 @@ class Rollout:
                 reusable_tokens=trajectory.reusable,
                 shared_tokens=trajectory.shared,
                 partial_tokens=trajectory.partial,
-                max_tokens=self._config.context_limit - trajectory.context,
+                max_tokens=self._context_limit - trajectory.context,
             )
         )
 
@@ -245,7 +261,7 @@ class Rollout:
     def _finish(self, trajectory: Trajectory) -> None:
         self._leave(trajectory)
         trajectory.phase = Phase.FINISHED
-        if self._interaction.score_at_once:
+        if self._score_at_once:
             self._score(trajectory)
         else:
             self._state.unscored.append(trajectory.id)
@@ -400,7 +416,7 @@ class Rollout:
         """Go on with the turn that was cut short after `made` further tokens."""
         if self._recovery.migrate:
             self._made(trajectory, made)
-        if trajectory.context >= self._config.context_limit:
+        if trajectory.context >= self._context_limit:
             trajectory.truncated = True
             self._finish(trajectory)
         else:
@@ -430,7 +446,7 @@ class Rollout:
     def settle(self) -> None:
         """After trajectories were ended: barriers may open."""
         self._release_held()
-        if not self._interaction.score_at_once:
+        if not self._score_at_once:
             self._score_finished()
 
     def _leave(self, trajectory: Trajectory) -> None:

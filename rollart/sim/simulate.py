@@ -133,7 +133,7 @@ def run_header(job: Job, config: ControllerConfig, *, driver: str, code_version:
 def _few_collections() -> Iterator[None]:
     """Let the cycle collector run seldom: a simulation makes millions of small objects and hardly a cycle."""
     before = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 1000)
+    gc.set_threshold(1_000_000, 50, 1000)
     try:
         yield
     finally:
