@@ -1,7 +1,11 @@
-"""Reward workers: functions that start cold and scale out, a fixed number of local workers, or a judge engine."""
+"""Reward workers: functions that start cold and scale out, a fixed number of local workers, or a judge engine.
+
+A call that waits or starts longer than its time-out fails at the time-out, as one that works too long does.
+"""
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from rollart.domain.cluster import Serverless
@@ -118,26 +122,53 @@ class Rewards:
         if task.reward.kind is RewardKind.ENGINE and self.judge is not None:
             self.judge.judge(command, task, spec)
             return
-        workers = self._workers[spec.task]
-        asked_s = self._clock.now
+        scoring = _Scoring(command, spec, self._clock.now, self._workers[spec.task])
+        scoring.workers.call(partial(self._begin, scoring))
+        if not scoring.begun:
+            self._clock.after(command.timeout_s, self._expired, scoring)
 
-        def begin(delay_s: float) -> None:
-            waited_s = self._clock.now - asked_s + delay_s
-            work_s = min(spec.reward_s, max(0.0, command.timeout_s - waited_s))
-            self.busy_s += work_s
-            late = work_s < spec.reward_s
-            self._clock.after(delay_s + work_s, self._over, (command, spec.reward, late, workers, work_s))
+    def _begin(self, scoring: "_Scoring", delay_s: float) -> None:
+        if scoring.expired:
+            # Through the calendar: a queue of expired calls would empty itself by recursion.
+            self._clock.after(0.0, self._pass_on, scoring)
+            return
+        scoring.begun = True
+        left_s = max(0.0, scoring.command.timeout_s - (self._clock.now - scoring.asked_s))
+        scoring.work_s = min(scoring.spec.reward_s, max(0.0, left_s - delay_s))
+        self.busy_s += scoring.work_s
+        self._clock.after(min(delay_s + scoring.work_s, left_s), self._over, scoring)
 
-        workers.call(begin)
+    def _pass_on(self, call: "Call[_Scoring]") -> None:
+        call.payload.workers.done(0.0)
 
-    def _over(self, call: "Call[Scored]") -> None:
-        command, reward, late, workers, billed_s = call.payload
-        workers.done(billed_s)
-        if late:
-            self._report(RewardFailed(command_id=command.id, cause=Cause.TIMEOUT))
+    def _expired(self, call: "Call[_Scoring]") -> None:
+        scoring = call.payload
+        if not scoring.begun:
+            scoring.expired = True
+            self._report(RewardFailed(command_id=scoring.command.id, cause=Cause.TIMEOUT))
+
+    def _over(self, call: "Call[_Scoring]") -> None:
+        scoring = call.payload
+        scoring.workers.done(scoring.work_s)
+        if scoring.work_s < scoring.spec.reward_s:
+            self._report(RewardFailed(command_id=scoring.command.id, cause=Cause.TIMEOUT))
         else:
-            self._report(TrajectoryScored(command_id=command.id, reward=reward))
+            self._report(TrajectoryScored(command_id=scoring.command.id, reward=scoring.spec.reward))
 
 
-Scored = tuple[ScoreTrajectory, float, bool, "Functions | LocalWorkers", float]
-"""Command, reward, whether it came too late, who scored, and seconds of work."""
+class _Scoring:
+    """A call on its way through a worker."""
+
+    __slots__ = ("asked_s", "begun", "command", "expired", "spec", "work_s", "workers")
+
+    def __init__(
+        self, command: ScoreTrajectory, spec: TrajectorySpec, asked_s: float, workers: Functions | LocalWorkers
+    ) -> None:
+        self.command = command
+        self.spec = spec
+        self.asked_s = asked_s
+        self.workers = workers
+        self.begun = False
+        self.expired = False
+        """It failed while it waited for a worker."""
+        self.work_s = 0.0
