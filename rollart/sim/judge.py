@@ -7,6 +7,7 @@ from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.task import Task
 from rollart.domain.trajectory import Cause
 from rollart.serving.request import Completion, Request
+from rollart.sim.clock import Call, Clock
 from rollart.sim.engine_worker import EngineWorker
 from rollart.workload.trajectory import TrajectorySpec
 
@@ -14,9 +15,12 @@ from rollart.workload.trajectory import TrajectorySpec
 class EngineJudge:
     """Reads a whole trajectory and writes a judgement, on the least busy engine of the task's group."""
 
-    def __init__(self, groups: dict[str, list[EngineWorker]], report: Callable[[Event], None]) -> None:
+    def __init__(self, groups: dict[str, list[EngineWorker]], clock: Clock, report: Callable[[Event], None]) -> None:
         self._groups = groups
+        self._clock = clock
         self._report = report
+        self._open: dict[int, EngineWorker] = {}
+        """Command -> the engine that judges."""
 
     def judge(self, command: ScoreTrajectory, task: Task, spec: TrajectorySpec) -> None:
         """Generate the judgement; the score fails when no engine of the group is up."""
@@ -34,13 +38,26 @@ class EngineJudge:
             context_tokens=max(1, min(tokens, capacity)),
             output_tokens=task.reward.judge_tokens,
         )
+        self._open[command.id] = worker
         worker.submit(request, self._judged, (command.id, spec.reward))
+        self._clock.after(command.timeout_s, self._timed_out, command.id)
 
     def _judged(self, completion: Completion, payload: tuple[int, float]) -> None:  # noqa: ARG002 - the interface
         command_id, reward = payload
+        del self._open[command_id]
         self._report(TrajectoryScored(command_id=command_id, reward=reward))
+
+    def _timed_out(self, call: Call[int]) -> None:
+        worker = self._open.get(call.payload)
+        if worker is None:
+            return
+        # What completes at this very moment is judged in time.
+        worker.abort(call.payload)
+        if self._open.pop(call.payload, None) is not None:
+            self._report(RewardFailed(command_id=call.payload, cause=Cause.TIMEOUT))
 
     def lost(self, commands: list[int]) -> None:
         """Judgements that died with their engine."""
         for command_id in commands:
+            self._open.pop(command_id, None)
             self._report(RewardFailed(command_id=command_id, cause=Cause.ERROR))

@@ -100,7 +100,7 @@ class Simulation:
         groups: dict[str, list[EngineWorker]] = {}
         for worker, kind in zip(self.engines, per_engine, strict=True):
             groups.setdefault(kind.group.name, []).append(worker)
-        self.judge = self.rewards.judge = EngineJudge(groups, report)
+        self.judge = self.rewards.judge = EngineJudge(groups, clock, report)
         self.trainer = Trainer(training, job.training.context_limit, clock, report)
         weight_bytes = rollout_kinds[0].costs.weight_bytes
         self.store = WeightStore(engine_sites(job, kinds), weight_bytes, slowest_path(job), clock, report)
