@@ -105,9 +105,10 @@ class Controller:
             return []
         out: list[Command] = []
         self._orders.out = out
-        handler = self._handlers.get(type(event))
-        if handler is None:
-            raise InvariantError(f"no handler for the event {type(event).__name__}")
+        try:
+            handler = self._handlers[type(event)]
+        except KeyError:
+            raise InvariantError(f"no handler for the event {type(event).__name__}") from None
         handler(event)
         return out
 

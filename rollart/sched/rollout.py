@@ -391,7 +391,7 @@ class Rollout:
         self._made(trajectory, event.output_tokens)
         trajectory.reusable = trajectory.context
         trajectory.command = -1
-        if self._state.interrupted:
+        if self._state.interrupted and trajectory.context < self._config.context_limit:
             self._state.unrouted.append(trajectory.id)
         else:
             self._again(trajectory, 0)

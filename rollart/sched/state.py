@@ -96,8 +96,10 @@ class EngineStatus(IntEnum):
 
     UP = 0
     JOINING = 1
-    """Restarting, or catching up with the weights."""
+    """Restarting, or waiting for its weights."""
     REMOVED = 2
+    CATCHING_UP = 3
+    """Installing the version that the others have."""
 
 
 class Engine(msgspec.Struct, kw_only=True, gc=False):

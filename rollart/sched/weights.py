@@ -114,10 +114,16 @@ class Weights:
         self._advance()
 
     def offload(self) -> None:
-        """Make the time-shared engines give their memory back to the trainer."""
-        shared = [e for e in self._up() if self._config.classes[self._fleet.classes[e]].time_shared]
+        """Make the time-shared engines give their memory back to the trainer.
+
+        A newcomer among them is caught up with all others at the next update.
+        """
         self._state.sync.phase = SyncPhase.OFFLOADING
-        self._suspend(shared, release_memory=True)
+        for index, engine in enumerate(self._state.engines):
+            if engine.status is EngineStatus.CATCHING_UP and self._time_shared(index):
+                self._orders.void(engine.order)
+                self._join(index)
+        self._suspend([index for index in self._up() if self._time_shared(index)], release_memory=True)
         self._advance()
 
     def answered(self, event: Answer) -> None:
@@ -255,10 +261,15 @@ class Weights:
         index = self._state.open.pop(event.command_id, None)
         if index is None:
             return
+        sync = self._state.sync
         if not self._serving[index]:
             self._welcome(index)
-        elif self.blocked or (self._state.training >= 0 and self._time_shared(index)):
-            self._state.sync.joining.append(index)
+        elif self._time_shared(index) and (self._state.training >= 0 or sync.phase is SyncPhase.OFFLOADING):
+            # It has no weights that it would have to give back.
+            sync.suspended[index] = None
+            self._join(index)
+        elif self.blocked:
+            sync.joining.append(index)
         else:
             self._catch_up(index)
 
@@ -272,6 +283,7 @@ class Weights:
             return
         self._state.engines[index].version = event.version
         if self.blocked:
+            self._state.engines[index].status = EngineStatus.JOINING
             self._state.sync.joining.append(index)
         elif event.version != self._state.installed:
             self._catch_up(index)
@@ -283,6 +295,7 @@ class Weights:
 
     def _catch_up(self, index: int) -> None:
         """Let a newcomer install the version that the others have (version 0 is the initial checkpoint)."""
+        self._state.engines[index].status = EngineStatus.CATCHING_UP
         self._order(UpdateEngine, index, version=self._state.installed, source=WeightSource.STORE)
 
     def _order(self, kind: type[Command], index: int, **fields: object) -> None:
@@ -293,6 +306,9 @@ class Weights:
     def _welcome(self, index: int) -> None:
         """Resume a newcomer; orders to one engine arrive in order, so it can be given work at once."""
         self._order(ResumeEngine, index)
+        self._join(index)
+
+    def _join(self, index: int) -> None:
         self._state.engines[index].status = EngineStatus.UP
         self._fleet.changed(index)
         if not self._state.interrupted:

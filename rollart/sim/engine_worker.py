@@ -24,7 +24,8 @@ class EngineWorker:
     """An engine, its incarnation and its open requests."""
 
     __slots__ = (
-        "_clock",
+        "_after",
+        "_calendar",
         "_config",
         "_costs",
         "_due",
@@ -46,7 +47,8 @@ class EngineWorker:
         self.up = True
         self._config = config
         self._costs = costs
-        self._clock = clock
+        self._calendar = clock.environment
+        self._after = clock.after
         self._report = report
         self.engine = Engine(config, costs)
         self._open: dict[int, tuple[Done, Any]] = {}
@@ -83,7 +85,7 @@ class EngineWorker:
         now = self._catch_up()
         end_s = self.engine.suspend(now)
         self._plan()
-        self._clock.after(max(0.0, end_s - self._clock.now) + release_s, self._suspended, command)
+        self._after(max(0.0, end_s - self._calendar._now) + release_s, self._suspended, command)
 
     def _suspended(self, call: Call[SuspendEngine]) -> None:
         command = call.payload
@@ -92,7 +94,7 @@ class EngineWorker:
 
     def update(self, command: UpdateEngine, duration_s: float) -> None:
         """Install new weights after `duration_s`."""
-        self._clock.after(duration_s, self._updated, command)
+        self._after(duration_s, self._updated, command)
 
     def _updated(self, call: Call[UpdateEngine]) -> None:
         command = call.payload
@@ -105,7 +107,7 @@ class EngineWorker:
         """Go on."""
         self.engine.resume(self._catch_up())
         self._plan()
-        self._clock.after(0.0, self._resumed, command)
+        self._after(0.0, self._resumed, command)
 
     def _resumed(self, call: Call[ResumeEngine]) -> None:
         command = call.payload
@@ -146,8 +148,10 @@ class EngineWorker:
     # Time
 
     def _time(self) -> float:
-        self._last_s = last = max(self._clock.now, self._last_s)
-        return last
+        now = self._calendar._now
+        if now > self._last_s:
+            self._last_s = now
+        return self._last_s
 
     def _catch_up(self) -> float:
         """Let what is due happen first; the time to tell the engine."""
@@ -161,20 +165,30 @@ class EngineWorker:
         if wake_s != self._due:
             self._due = wake_s
             if wake_s < inf:
-                self._clock.after(max(0.0, wake_s - self._clock.now), self._wake, wake_s)
+                delay_s = wake_s - self._calendar._now
+                self._after(delay_s if delay_s > 0.0 else 0.0, self._wake, wake_s)
 
     def _wake(self, call: Call[float]) -> None:
         wake_s = call.payload
         if wake_s != self._due:
             return
         self._due = inf
-        self._last_s = now = max(self._clock.now, self._last_s, wake_s)
+        now = self._time()
+        if wake_s > now:
+            self._last_s = now = wake_s
         done = self.engine.advance(now)
         self._plan()
         if done:
             self._complete(done)
 
     def _complete(self, completions: list[Completion]) -> None:
-        told = [(self._open.pop(completion.request_id), completion) for completion in completions]
+        """Hand on; all of them have left before the first is handled, since that may abort another."""
+        take = self._open.pop
+        if len(completions) == 1:
+            completion = completions[0]
+            done, payload = take(completion.request_id)
+            done(completion, payload)
+            return
+        told = [(take(completion.request_id), completion) for completion in completions]
         for (done, payload), completion in told:
             done(completion, payload)

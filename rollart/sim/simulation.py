@@ -66,6 +66,7 @@ class Simulation:
     ) -> None:
         self.clock = Clock()
         self.controller = Controller(config)
+        self._handle = self.controller.handle
         self._log = log
         self._on_step = on_step
         self._inbox: deque[Event] = deque()
@@ -145,17 +146,17 @@ class Simulation:
         if self._handling:
             return
         self._handling = True
-        now = self.clock.environment.now
-        log, handle, execute = self._log, self.controller.handle, self._execute
+        now = self.clock.now
+        log, handle, execute = self._log, self._handle, self._execute
         while inbox:
             event = inbox.popleft()
-            self.events += 1
             seq = log.event(now, event)
             commands = handle(event, now)
             if commands:
                 log.commands(now, commands, seq)
                 for command in commands:
                     execute[type(command)](command)
+            self.events += 1
             if type(event) is TrainingEnded:
                 self._step_ended(event)
         self._handling = False
