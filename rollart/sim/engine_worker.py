@@ -61,7 +61,10 @@ class EngineWorker:
 
     def submit(self, request: Request, done: Done, payload: Any) -> None:
         """Hand over a request; `done(completion, payload)` is called when it is complete."""
-        now = self._catch_up()
+        now = self._time()
+        # Not at the very moment of a wake-up: requests of one moment start together on an engine at rest.
+        if self.engine.next_wake < now:
+            self._complete(self.engine.advance(now))
         self._open[request.request_id] = (done, payload)
         self.engine.submit(request, now)
         self._plan()
