@@ -34,27 +34,33 @@ MODEL = models()["SmolLM2-135M"]
 
 
 class ToyCosts:
-    """An engine whose iterations take `overhead_s`, and `token_s` for each prompt token; context costs nothing."""
+    """Iterations take `overhead_s`, `token_s` for each prompt token, and what decoding requests and context add."""
 
     def __init__(
         self,
         *,
         overhead_s: float = 1 / 8,
         token_s: float = 1 / 1024,
+        request_s: float = 0.0,
+        context_s: float = 0.0,
         weight_bytes: float = 2e9,
         kv_bytes_per_token: float = 1e6,
     ) -> None:
         self.overhead_s = overhead_s
         self.token_s = token_s
+        self.request_s = request_s
+        self.context_s = context_s
         self.weight_bytes = weight_bytes
         self.kv_bytes_per_token = kv_bytes_per_token
         self.kv_capacity_tokens = 0
 
     def decode(self, batch: int, context_tokens: int) -> LinearPiece:
-        return LinearPiece(self.overhead_s, 0.0, inf)
+        assert context_tokens >= batch
+        return LinearPiece(self.overhead_s + self.request_s * batch, self.context_s, inf)
 
     def mixed_s(self, batch: int, context_tokens: int, chunks: Sequence[tuple[int, int]]) -> float:
-        return self.overhead_s + self.token_s * sum(new for new, _ in chunks)
+        decoding_s = self.request_s * batch + self.context_s * context_tokens
+        return self.overhead_s + decoding_s + self.token_s * sum(new for new, _ in chunks)
 
 
 class ToyTraining:
