@@ -26,8 +26,18 @@ class Handoff:
     command: GenerateTurn
     output_tokens: int
     truncated: bool
+    prefill_incarnation: int
     prefilled: Completion | None = None
+    decoded: Completion | None = None
     transfer_s: float = 0.0
+    return_s: float = 0.0
+
+    @property
+    def made_tokens(self) -> int:
+        """Tokens made by phases that are over."""
+        if self.prefilled is None:
+            return 0
+        return 1 if self.decoded is None else self.output_tokens
 
 
 class Generation:
@@ -65,7 +75,8 @@ class Generation:
         truncated = wanted > command.max_tokens
         tokens = command.max_tokens if truncated else wanted
         if command.prefill_engine is not None:
-            self._prefill(Handoff(command, tokens, truncated))
+            incarnation = self.workers[command.prefill_engine].incarnation
+            self._prefill(Handoff(command, tokens, truncated, incarnation))
             return
         request = Request(
             request_id=command.id,
@@ -104,14 +115,10 @@ class Generation:
 
     def abort(self, command: AbortGeneration) -> None:
         """Stop a turn, in whichever phase it is."""
+        made = self.workers[command.engine].abort(command.target)
         handoff = self._handoffs.pop(command.target, None)
-        if handoff is not None and command.target not in self.workers[command.engine]:
-            prefill = handoff.command.prefill_engine
-            assert prefill is not None
-            self.workers[prefill].abort(command.target)
-            made = 0
-        else:
-            made = self.workers[command.engine].abort(command.target) + (1 if handoff is not None else 0)
+        if handoff is not None:
+            made += self._drop(handoff)
         self._clock.after(0.0, self._aborted, (command.id, made))
 
     def _aborted(self, call: Call[tuple[int, int]]) -> None:
@@ -124,15 +131,10 @@ class Generation:
         saved = {request_id: tokens for request_id, (_, tokens) in worker.kill().items()}
         for command_id, handoff in list(self._handoffs.items()):
             command = handoff.command
-            if index not in (command.engine, command.prefill_engine):
-                continue
-            decoding = command_id in self.workers[command.engine]
-            if command.engine == index or not decoding:
-                made = saved.get(command_id, 0)
-                saved[command_id] = made + 1 if command.engine == index and handoff.prefilled and made else made
+            needed = (command.engine,) if self._has_left(handoff) else (command.engine, command.prefill_engine)
+            if index in needed:
                 del self._handoffs[command_id]
-                if command.engine == index and command.prefill_engine is not None:
-                    self.workers[command.prefill_engine].abort(command_id)
+                saved[command_id] = saved.get(command_id, 0) + self._drop(handoff)
         self._report(
             EngineLost(
                 engine=index,
@@ -142,6 +144,18 @@ class Generation:
             )
         )
         return list(saved)
+
+    def _drop(self, handoff: Handoff) -> int:
+        """Give up the prefill, if it runs; the tokens made by phases that are over."""
+        command = handoff.command
+        assert command.prefill_engine is not None
+        self.workers[command.prefill_engine].abort(command.id)
+        return handoff.made_tokens
+
+    def _has_left(self, handoff: Handoff) -> bool:
+        """Whether the decode engine has what it needs from the prefill engine."""
+        command = handoff.command
+        return handoff.decoded is not None or command.id in self.workers[command.engine]
 
     # Prefill here, decode there
 
@@ -178,7 +192,7 @@ class Generation:
             return
         handoff.transfer_s = self._clock.now - since_s
         if handoff.output_tokens == 1:
-            self._finish(handoff, None)
+            self._finish(handoff)
             return
         request = Request(
             request_id=command.id,
@@ -190,26 +204,29 @@ class Generation:
         self.workers[command.engine].submit(request, self._decoded, handoff)
 
     def _decoded(self, completion: Completion, handoff: Handoff) -> None:
+        handoff.decoded = completion
         if self._kv_return is KvReturn.TRANSFER:
             command = handoff.command
             assert command.prefill_engine is not None
             link = self._links(command.engine, command.prefill_engine)
             size_bytes = completion.output_tokens * self._kv_bytes
-            link.transfer(size_bytes, partial(self._returned, handoff, completion))
+            link.transfer(size_bytes, partial(self._returned, handoff, self._clock.now))
         else:
-            self._finish(handoff, completion)
+            self._finish(handoff)
 
-    def _returned(self, handoff: Handoff, completion: Completion) -> None:
+    def _returned(self, handoff: Handoff, since_s: float) -> None:
         command = handoff.command
-        if self._handoffs.get(command.id) is handoff:
-            assert command.prefill_engine is not None
-            self.workers[command.prefill_engine].engine.import_kv(
-                command.trajectory, command.context_tokens + handoff.output_tokens
-            )
-            self._finish(handoff, completion)
+        if self._handoffs.get(command.id) is not handoff:
+            return
+        handoff.return_s = self._clock.now - since_s
+        assert command.prefill_engine is not None
+        prefill = self.workers[command.prefill_engine]
+        if prefill.up and prefill.incarnation == handoff.prefill_incarnation:
+            prefill.engine.import_kv(command.trajectory, command.context_tokens + handoff.output_tokens)
+        self._finish(handoff)
 
-    def _finish(self, handoff: Handoff, decoded: Completion | None) -> None:
-        command, prefilled = handoff.command, handoff.prefilled
+    def _finish(self, handoff: Handoff) -> None:
+        command, prefilled, decoded = handoff.command, handoff.prefilled, handoff.decoded
         assert prefilled is not None
         self._handoffs.pop(command.id, None)
         self._held[command.trajectory] = (
@@ -227,7 +244,7 @@ class Generation:
                 truncated=handoff.truncated,
                 queue_s=prefilled.queue_s + (decoded.queue_s if decoded else 0.0),
                 prefill_s=prefilled.prefill_s + prefilled.decode_s + handoff.transfer_s,
-                decode_s=decoded.decode_s if decoded else 0.0,
+                decode_s=(decoded.decode_s if decoded else 0.0) + handoff.return_s,
             )
         )
 
