@@ -125,8 +125,8 @@ class Generation:
         command_id, made = call.payload
         self._report(GenerationAborted(command_id=command_id, output_tokens=made))
 
-    def lose(self, index: int) -> list[int]:
-        """An engine dies, and with it its requests and what was on its way to or from it; their commands."""
+    def lose(self, index: int) -> None:
+        """An engine dies, and with it its requests and what was on its way to or from it."""
         worker = self.workers[index]
         saved = {request_id: tokens for request_id, (_, tokens) in worker.kill().items()}
         for command_id, handoff in list(self._handoffs.items()):
@@ -143,7 +143,6 @@ class Generation:
                 saved_tokens=tuple(saved.values()),
             )
         )
-        return list(saved)
 
     def _drop(self, handoff: Handoff) -> int:
         """Give up the prefill, if it runs; the tokens made by phases that are over."""

@@ -30,7 +30,7 @@ from rollart.domain.commands import (
     TrainBatch,
     UpdateEngine,
 )
-from rollart.domain.events import Event, RunStarted, TimerFired, TrainingEnded
+from rollart.domain.events import EngineLost, Event, RunStarted, TimerFired, TrainingEnded
 from rollart.domain.job import Job
 from rollart.domain.plan import Role
 from rollart.runlog.writer import RunLogWriter
@@ -184,6 +184,10 @@ class Simulation:
             self.report(TimerFired(command_id=command_id))
 
     def _lose(self, index: int) -> None:
-        lost = self.generation.lose(index)
-        if self._judges[index]:
-            self.judge.lost(lost)
+        if not self._judges[index]:
+            self.generation.lose(index)
+            return
+        worker = self.engines[index]
+        judgements = list(worker.kill())
+        self.report(EngineLost(engine=index, incarnation=worker.incarnation, commands=(), saved_tokens=()))
+        self.judge.lost(judgements)
