@@ -51,16 +51,14 @@ class WeightStore:
         self.bytes = 0.0
 
     def push(self, command: PushWeights) -> None:
-        """Publish a version to the store, or straight to the engines."""
-        remote = [site for site in self._sites if not site.time_shared]
-        if not command.broadcast:
-            duration_s = costs.push_s(self._weight_bytes, self._link)
-        elif remote:
-            duration_s = costs.broadcast_s(self._weight_bytes, self._link)
-        else:
-            duration_s = 0.0
+        """Publish a version to the store, or straight to the engines that are not on the trainer's own devices."""
+        duration_s = moved_bytes = 0.0
+        if not command.broadcast or any(not site.time_shared for site in self._sites):
+            moved_bytes = self._weight_bytes
+            send_s = costs.broadcast_s if command.broadcast else costs.push_s
+            duration_s = send_s(moved_bytes, self._link)
         self.busy_s += duration_s
-        self.bytes += self._weight_bytes
+        self.bytes += moved_bytes
         self._push_ends_s = self._clock.now + duration_s
         self._clock.after(duration_s, self._pushed, command)
 
