@@ -22,6 +22,19 @@ from rollart.workload.trajectory import StepOutcome, TrajectorySpec
 Order = ResetEnvironment | StepEnvironment
 
 
+class _Environment:
+    """One environment: what it will do, and the order that it works on."""
+
+    __slots__ = ("busy_cores", "cores", "image_bytes", "order", "spec")
+
+    def __init__(self, task: Task, spec: TrajectorySpec) -> None:
+        self.spec = spec
+        self.cores = task.environment.cores
+        self.image_bytes = task.environment.image_bytes
+        self.order: int | None = None
+        self.busy_cores = 0.0
+
+
 class Environments:
     """All environments of a run."""
 
@@ -32,13 +45,12 @@ class Environments:
         "_episodes",
         "_hosts",
         "_images",
-        "_open",
+        "_made",
         "_pulling",
         "_registry",
         "_report",
         "_slots",
         "_slots_since_s",
-        "_task_of",
         "_tasks",
         "busy_core_s",
         "slots_s",
@@ -62,11 +74,10 @@ class Environments:
         self._registry = SharedLink(Link(bandwidth_bytes_per_s=hosts.image_bandwidth_bytes_per_s), clock)
         self._images: set[tuple[str, int]] = set()
         """Task and host where the image is."""
-        self._pulling: dict[tuple[str, int], list[tuple[ResetEnvironment, TrajectorySpec]]] = {}
+        self._pulling: dict[tuple[str, int], list[tuple[_Environment, ResetEnvironment]]] = {}
         """Task and host where the image is on its way, with the resets that wait for it."""
-        self._open: dict[int, tuple[int, float]] = {}
-        """Trajectory -> the command at work, and the cores it keeps busy."""
-        self._task_of: dict[int, Task] = {}
+        self._made: dict[int, _Environment] = {}
+        """Trajectory -> its environment."""
         self._slots = 0
         self._slots_since_s = 0.0
         self.busy_core_s = 0.0
@@ -77,45 +88,51 @@ class Environments:
     def reset(self, command: ResetEnvironment) -> None:
         """Pull the image if its host lacks it, then start."""
         self._count_slots(1)
-        spec = self._episodes.begin(command)
-        task = self._tasks[command.task]
-        self._task_of[command.trajectory] = task
+        made = _Environment(self._tasks[command.task], self._episodes.begin(command))
+        self._made[command.trajectory] = made
         host = command.trajectory % self._hosts
-        if not task.environment.image_bytes or (command.task, host) in self._images:
-            self._begin(command, task, spec.reset_s, spec.reset_outcome, self._ready)
+        if not made.image_bytes or (command.task, host) in self._images:
+            self._begin(made, command, made.spec.reset_s, made.spec.reset_outcome, self._ready)
             return
-        self._open[command.trajectory] = (command.id, 0.0)
+        made.order = command.id
         waiting = self._pulling.setdefault((command.task, host), [])
-        waiting.append((command, spec))
-        self._clock.after(command.timeout_s, self._timed_out, command)
+        waiting.append((made, command))
+        self._clock.after(command.timeout_s, self._timed_out, (made, command))
         if len(waiting) == 1:
-            self._registry.transfer(task.environment.image_bytes, partial(self._pulled, command.task, host))
+            self._registry.transfer(made.image_bytes, partial(self._pulled, command.task, host))
 
     def _pulled(self, task: str, host: int) -> None:
         self._images.add((task, host))
-        for command, spec in self._pulling.pop((task, host)):
-            if self._open.get(command.trajectory, (-1,))[0] == command.id:
-                self._begin(command, self._tasks[task], spec.reset_s, spec.reset_outcome, self._ready)
+        for made, command in self._pulling.pop((task, host)):
+            if made.order == command.id:
+                self._begin(made, command, made.spec.reset_s, made.spec.reset_outcome, self._ready)
 
     def step(self, command: StepEnvironment) -> None:
         """Act."""
-        spec = self._episodes.specs[command.trajectory]
-        outcome = StepOutcome.OK if spec.env_outcome is None else spec.env_outcome[command.turn]
-        self._begin(command, self._task_of[command.trajectory], spec.env_s[command.turn], outcome, self._stepped)
+        made = self._made[command.trajectory]
+        spec, turn = made.spec, command.turn
+        outcome = StepOutcome.OK if spec.env_outcome is None else spec.env_outcome[turn]
+        self._begin(made, command, spec.env_s[turn], outcome, self._stepped)
 
     def close(self, command: CloseEnvironment) -> None:
         """Stop whatever it does."""
-        self._free(command.trajectory)
-        self._task_of.pop(command.trajectory, None)
+        made = self._made.pop(command.trajectory)
+        made.order = None
+        self._demand -= made.busy_cores
         self._count_slots(-1)
         self._clock.after(0.0, self._closed, command.id)
 
     # Work
 
     def _begin(
-        self, command: Order, task: Task, work_s: float, outcome: StepOutcome, then: Callable[[Any], None]
+        self,
+        made: _Environment,
+        command: Order,
+        work_s: float,
+        outcome: StepOutcome,
+        then: Callable[[Call[Any]], None],
     ) -> None:
-        cores = task.environment.cores
+        cores = made.busy_cores = made.cores
         self._demand = demand = self._demand + cores
         duration_s = work_s if demand <= self._cores else work_s * demand / self._cores
         if outcome is StepOutcome.TIMEOUT:
@@ -125,29 +142,24 @@ class Environments:
             duration_s, then = command.timeout_s, self._timed_out
         elif outcome is StepOutcome.FAILED:
             then = self._failed
-        self.busy_core_s += cores * min(work_s, duration_s)
-        self._open[command.trajectory] = (command.id, cores)
-        self._clock.after(duration_s, then, command)
+        self.busy_core_s += cores * (work_s if work_s < duration_s else duration_s)
+        made.order = command.id
+        self._clock.after(duration_s, then, (made, command))
 
-    def _free(self, trajectory: int) -> None:
-        order = self._open.pop(trajectory, None)
-        if order is not None:
-            self._demand -= order[1]
-
-    def _is_over(self, command: Order) -> bool:
+    def _is_over(self, made: _Environment, command: Order) -> bool:
         """Whether the order is still wanted; it then stops being at work."""
-        order = self._open.get(command.trajectory)
-        if order is None or order[0] != command.id:
+        if made.order != command.id:
             return False
-        self._demand -= order[1]
-        del self._open[command.trajectory]
+        made.order = None
+        self._demand -= made.busy_cores
+        made.busy_cores = 0.0
         return True
 
-    def _stepped(self, call: Call[StepEnvironment]) -> None:
-        command = call.payload
-        if not self._is_over(command):
+    def _stepped(self, call: Call[tuple[_Environment, StepEnvironment]]) -> None:
+        made, command = call.payload
+        if not self._is_over(made, command):
             return
-        spec = self._episodes.specs[command.trajectory]
+        spec = made.spec
         following = command.turn + 1
         done = following >= len(spec.output_tokens)
         self._report(
@@ -159,10 +171,10 @@ class Environments:
             )
         )
 
-    def _ready(self, call: Call[ResetEnvironment]) -> None:
-        command = call.payload
-        if self._is_over(command):
-            spec = self._episodes.specs[command.trajectory]
+    def _ready(self, call: Call[tuple[_Environment, ResetEnvironment]]) -> None:
+        made, command = call.payload
+        if self._is_over(made, command):
+            spec = made.spec
             self._report(
                 EnvironmentReady(
                     command_id=command.id,
@@ -171,14 +183,14 @@ class Environments:
                 )
             )
 
-    def _failed(self, call: Call[Order]) -> None:
-        command = call.payload
-        if self._is_over(command):
+    def _failed(self, call: Call[tuple[_Environment, Order]]) -> None:
+        made, command = call.payload
+        if self._is_over(made, command):
             self._report(EnvironmentFailed(command_id=command.id, cause=Cause.ERROR))
 
-    def _timed_out(self, call: Call[Order]) -> None:
-        command = call.payload
-        if self._is_over(command):
+    def _timed_out(self, call: Call[tuple[_Environment, Order]]) -> None:
+        made, command = call.payload
+        if self._is_over(made, command):
             self._report(EnvironmentFailed(command_id=command.id, cause=Cause.TIMEOUT))
 
     def _closed(self, call: Call[int]) -> None:
