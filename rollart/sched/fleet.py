@@ -1,7 +1,8 @@
 """The engines as the controller knows them: who is up, who is loaded how much, who serves a task.
 
 Load is the number of trajectories bound to an engine. A heap per set of classes finds the least loaded in O(log n);
-entries that no longer hold are dropped when they surface. The heaps are derived from the state, never saved.
+entries that no longer hold are dropped when they surface, or all at once when a heap has grown to several times its
+engines. Heaps and lists are derived from the state, never saved.
 """
 
 from heapq import heapify, heappop, heappush
@@ -14,6 +15,9 @@ from rollart.sched.state import ControllerState, Engine, EngineStatus, Trajector
 
 Heap = list[tuple[float, int]]
 
+_ENTRIES, _ENTRIES_PER_ENGINE = 64, 8
+"""A heap is made anew beyond this size: rare enough to cost nothing, often enough to stay in the cache."""
+
 
 class Fleet:
     """Binds trajectories to engines, by the policy's router."""
@@ -23,10 +27,12 @@ class Fleet:
         "_cost",
         "_decode",
         "_heaps",
+        "_most_entries",
         "_prefill",
         "_router",
         "_sticky",
         "_tiers",
+        "_up",
         "classes",
         "engines",
     )
@@ -47,6 +53,8 @@ class Fleet:
         self._class_heaps = [
             [heap for members, heap in self._heaps.items() if index in members] for index in range(len(config.classes))
         ]
+        self._most_entries = _ENTRIES + _ENTRIES_PER_ENGINE * len(self.engines)
+        self._up: dict[frozenset[int], list[int]] = {}
         self._prefill = prefill
         self._decode = {i for i, group in enumerate(config.classes) if group.role is Role.DECODE}
         self.rebuild()
@@ -54,11 +62,7 @@ class Fleet:
     def rebuild(self) -> None:
         """Make the heaps anew from the engines' status and load."""
         for members, heap in self._heaps.items():
-            heap[:] = [
-                (engine.load * self._cost[index], index)
-                for index, engine in enumerate(self.engines)
-                if engine.status is EngineStatus.UP and self.classes[index] in members
-            ]
+            heap[:] = [(self.engines[index].load * self._cost[index], index) for index in self._members_up(members)]
             heapify(heap)
 
     # The view that routers get
@@ -69,12 +73,17 @@ class Fleet:
 
     def up(self, task: int, tier: int) -> list[int]:
         """All engines of the tier that are up, in index order."""
-        members = self._tiers[task][tier]
-        return [
-            index
-            for index, engine in enumerate(self.engines)
-            if engine.status is EngineStatus.UP and self.classes[index] in members
-        ]
+        return self._members_up(self._tiers[task][tier])
+
+    def _members_up(self, members: frozenset[int]) -> list[int]:
+        found = self._up.get(members)
+        if found is None:
+            found = self._up[members] = [
+                index
+                for index, engine in enumerate(self.engines)
+                if engine.status is EngineStatus.UP and self.classes[index] in members
+            ]
+        return found
 
     # What the rollout uses
 
@@ -132,7 +141,8 @@ class Fleet:
         trajectory.prefill_engine = trajectory.prefill_incarnation = -1
 
     def changed(self, index: int) -> None:
-        """An engine came up, or its load was set: offer it again."""
+        """An engine came up or went down."""
+        self._up.clear()
         self._load(index, 0)
 
     def _load(self, index: int, change: int) -> None:
@@ -141,6 +151,8 @@ class Fleet:
         entry = (engine.load * self._cost[index], index)
         for heap in self._class_heaps[self.classes[index]]:
             heappush(heap, entry)
+            if len(heap) > self._most_entries:
+                self.rebuild()
 
     def _top(self, heap: Heap) -> int | None:
         while heap:

@@ -255,6 +255,7 @@ class Weights:
             self._order(RestartEngine, index)
         else:
             engine.status = EngineStatus.REMOVED
+        self._fleet.changed(index)
 
     def started(self, event: EngineStarted) -> None:
         """A restarted engine is up, suspended: give it the weights that the others have."""
