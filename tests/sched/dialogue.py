@@ -62,14 +62,10 @@ class Dialogue:
         """The latest turn is complete."""
         return self.tell(turn_generated(self.last(c.GenerateTurn, trajectory=number).id, tokens, truncated=truncated))
 
-    def stepped(
-        self, number: int, tokens: int = 5, *, kept: int | None = None, done: bool = False
-    ) -> list[c.Command]:
+    def stepped(self, number: int, tokens: int = 5, *, kept: int | None = None, done: bool = False) -> list[c.Command]:
         """The latest action was carried out."""
         order = self.last(c.StepEnvironment, trajectory=number).id
-        return self.tell(
-            e.EnvironmentStepped(command_id=order, observation_tokens=tokens, kept_tokens=kept, done=done)
-        )
+        return self.tell(e.EnvironmentStepped(command_id=order, observation_tokens=tokens, kept_tokens=kept, done=done))
 
     def failed(self, number: int) -> list[c.Command]:
         """What its environment does now fails."""

@@ -296,6 +296,6 @@ class ToyDriver:
     def _CancelTimer(self, command: c.CancelTimer) -> None:
         self._open.pop(command.target, None)
 
-    def _StopRun(self, command: c.StopRun) -> None:
+    def _StopRun(self, _: c.StopRun) -> None:
         self.stopped = True
         self._open.clear()
