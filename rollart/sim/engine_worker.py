@@ -25,6 +25,7 @@ class EngineWorker:
 
     __slots__ = (
         "_after",
+        "_busy_until_s",
         "_calendar",
         "_config",
         "_costs",
@@ -54,6 +55,8 @@ class EngineWorker:
         self._open: dict[int, tuple[Done, Any]] = {}
         self._due = inf
         self._last_s = 0.0
+        self._busy_until_s = 0.0
+        """End of the last weight update that was ordered."""
         self._past: list[Usage] = []
         """Final counters of earlier incarnations."""
 
@@ -78,6 +81,10 @@ class EngineWorker:
         self._plan()
         return made
 
+    def import_kv(self, chain: int, tokens: int) -> None:
+        """KV of a chain's leading tokens arrives from another engine."""
+        self.engine.import_kv(chain, tokens, self._catch_up())
+
     def __contains__(self, request_id: int) -> bool:
         return request_id in self._open
 
@@ -96,8 +103,10 @@ class EngineWorker:
             self._report(EngineSuspended(command_id=command.id))
 
     def update(self, command: UpdateEngine, duration_s: float) -> None:
-        """Install new weights after `duration_s`."""
-        self._after(duration_s, self._updated, command)
+        """Install new weights, which takes `duration_s` after the update before it."""
+        now = self._calendar._now
+        self._busy_until_s = end_s = max(now, self._busy_until_s) + duration_s
+        self._after(end_s - now, self._updated, command)
 
     def _updated(self, call: Call[UpdateEngine]) -> None:
         command = call.payload
@@ -135,6 +144,7 @@ class EngineWorker:
     def start(self, incarnation: int) -> None:
         """Come back, empty and suspended."""
         self.incarnation = incarnation
+        self._busy_until_s = 0.0
         self.engine = Engine(self._config, self._costs)
         self.engine.suspend(self._time())
         self.up = True
