@@ -210,3 +210,16 @@ def test_what_completes_together_has_left_before_the_first_is_told():
         )
     stand.run()
     assert inside == [(False, False), (False, False)]
+
+
+def test_updates_are_installed_in_the_order_in_which_they_were_ordered():
+    stand = Stand()
+    stand.update(0.0, 10, 20.0)
+    stand.update(5.0, 11, 2.0)
+    stand.update(30.0, 12, 2.0)
+    stand.run()
+    assert stand.answers() == [
+        (20.0, "EngineUpdated", 10),
+        (22.0, "EngineUpdated", 11),
+        (32.0, "EngineUpdated", 12),
+    ]
