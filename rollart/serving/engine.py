@@ -174,6 +174,12 @@ class Engine:
             self._scheduler.lose_kv()
             self._observe_kv(now)
 
+    def import_kv(self, chain: int, tokens: int, now: float) -> None:
+        """KV of a chain's leading `tokens`, decoded on another engine, arrives; its next request finds it."""
+        self._check_time(now)
+        self._scheduler.kv.import_chain(chain, tokens)
+        self._observe_kv(now)
+
     def kill(self, now: float) -> list[tuple[int, int]]:
         """Die, and return (request id, tokens made) of every request; the engine is empty afterwards."""
         self._check_time(now)

@@ -170,6 +170,27 @@ class KVCache:
                 else:
                     del self._groups[group.key]
 
+    def import_chain(self, chain: int, tokens: int) -> None:
+        """KV of a chain's leading `tokens`, made elsewhere, joins what is idle of it here.
+
+        Only as far as blocks are free or can be evicted, and only behind a segment that is still there: a gap before
+        the new blocks would make them unreachable.
+        """
+        own = self._chains.get(chain)
+        if own is None or not self.caching:
+            return
+        wanted = tokens // self.block_size - own.start - own.blocks
+        if wanted <= 0:
+            return
+        # Out of the queue while others are evicted for it; back at its end, as what was used last.
+        del self._idle_segments[own]
+        self.idle -= own.blocks
+        fresh = min(wanted, self.free + self.idle)
+        self.take(fresh)
+        own.blocks += fresh
+        self.idle += own.blocks
+        self._idle_segments[own] = None
+
     def drop_idle(self) -> None:
         """Lose the prefix cache: what is idle becomes free."""
         for segment in self._idle_segments:

@@ -221,7 +221,7 @@ class Generation:
         assert command.prefill_engine is not None
         prefill = self.workers[command.prefill_engine]
         if prefill.up and prefill.incarnation == handoff.prefill_incarnation:
-            prefill.engine.import_kv(command.trajectory, command.context_tokens + handoff.output_tokens)
+            prefill.import_kv(command.trajectory, command.context_tokens + handoff.output_tokens)
         self._finish(handoff)
 
     def _finish(self, handoff: Handoff) -> None:

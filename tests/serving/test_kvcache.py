@@ -133,3 +133,34 @@ def test_drop_idle_forgets_the_prefix_cache():
     kv.drop_idle()
     assert (kv.free, kv.idle) == (10, 0)
     assert kv.admit(request(17, shared=9, reusable=16), 1000) == 17
+
+
+def test_imported_tokens_are_found_by_the_next_turn():
+    kv = KVCache(10, BLOCK, True)
+    computed_and_released(kv, request(10))
+    kv.import_chain(1, 21)
+    assert (kv.free, kv.idle, kv.used) == (5, 5, 0)
+    following = request(24, reusable=21)
+    assert kv.admit(following, 1000) == 4
+    assert following.computed_tokens == 20
+
+
+def test_an_import_evicts_what_is_idle_longest_and_nothing_that_is_used():
+    kv = KVCache(6, BLOCK, True)
+    computed_and_released(kv, request(8, chain=1), request(8, chain=2))
+    running = request(8, chain=3)
+    assert kv.admit(running, 1000) == 8
+    kv.import_chain(2, 40)
+    assert (kv.free, kv.idle, kv.used) == (0, 4, 2)
+    kv.release(running, 8)
+    gone, grown = request(9, chain=1, reusable=8), request(20, chain=2, reusable=20)
+    assert kv.admit(grown, 1000) == 4
+    assert grown.computed_tokens == 16
+    kv.release(grown, 20)
+    assert kv.admit(gone, 1000) == 9
+
+
+def test_an_import_without_what_comes_before_it_is_dropped():
+    kv = KVCache(6, BLOCK, True)
+    kv.import_chain(1, 20)
+    assert (kv.free, kv.idle, kv.used) == (6, 0, 0)
