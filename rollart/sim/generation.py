@@ -33,6 +33,11 @@ class Handoff:
     return_s: float = 0.0
 
     @property
+    def kv_tokens(self) -> int:
+        """Tokens with KV once it is decoded: the one made last has none yet."""
+        return self.command.context_tokens + self.output_tokens - 1
+
+    @property
     def made_tokens(self) -> int:
         """Tokens made by phases that are over."""
         if self.prefilled is None:
@@ -221,7 +226,7 @@ class Generation:
         assert command.prefill_engine is not None
         prefill = self.workers[command.prefill_engine]
         if prefill.up and prefill.incarnation == handoff.prefill_incarnation:
-            prefill.import_kv(command.trajectory, command.context_tokens + handoff.output_tokens)
+            prefill.import_kv(command.trajectory, handoff.kv_tokens)
         self._finish(handoff)
 
     def _finish(self, handoff: Handoff) -> None:
@@ -231,7 +236,7 @@ class Generation:
         self._held[command.trajectory] = (
             command.engine,
             command.incarnation,
-            command.context_tokens + handoff.output_tokens,
+            handoff.kv_tokens,
         )
         self._report(
             TurnGenerated(
