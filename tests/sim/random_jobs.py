@@ -82,12 +82,12 @@ def random_case(seed: int, preset: str | None = None) -> Case:
     batch_size = size * len(tasks) * draw.randint(1, 3)
     made = job(
         policy=policy,
-        parts=_parts(draw, policy),
+        parts=_parts(draw, policy, size),
         tasks=tasks,
         groups=groups,
         batch_size=batch_size,
         context_limit=CONTEXT_LIMIT,
-        steps=draw.randint(1, 4),
+        steps=draw.randint(1, 3),
         slots=draw.choice([2, batch_size, 4 * batch_size]),
         on=_cluster(draw),
         faults=_faults(draw, sum(group.engines for group in groups)),
@@ -138,11 +138,12 @@ def _tasks(draw: random.Random, judged: bool) -> tuple[Task, ...]:
     )
 
 
-def _parts(draw: random.Random, policy: str) -> dict[str, dict[str, object]]:
+def _parts(draw: random.Random, policy: str, group_size: int) -> dict[str, dict[str, object]]:
     parts: dict[str, dict[str, object]] = {
         "group": {
             "redundant_members": draw.choice([0, 0, 1]),
-            "filter_equal_rewards": draw.random() < 0.2,
+            # A group of one never has a signal: nothing would ever be trained.
+            "filter_equal_rewards": group_size > 1 and draw.random() < 0.3,
         },
         "recovery": {
             "reset_timeout_s": draw.choice([2.0, 600.0]),

@@ -15,7 +15,7 @@ SLOW = Link(bandwidth_bytes_per_s=2.5e9, latency_s=0.001, protocol=Protocol.TCP)
 FAST = Link(bandwidth_bytes_per_s=50e9, protocol=Protocol.LOCAL)
 
 
-def real_job(model="Qwen3-8B", groups=(engines(),), *, context_limit=32768, **fields):
+def real_job(model="Qwen3-8B", groups=None, *, context_limit=32768, **fields):
     """A job on H800 (`train`, `fast`) and H20 (`cheap`), with a slow link between the two kinds."""
     h800, h20 = devices()["H800"], devices()["H20"]
     pools = {
@@ -23,7 +23,7 @@ def real_job(model="Qwen3-8B", groups=(engines(),), *, context_limit=32768, **fi
         for name, device in (("train", h800), ("fast", h800), ("cheap", h20))
     }
     on = replace(cluster(), pools=pools, links={frozenset(("train", "cheap")): SLOW}, default_link=FAST)
-    made = job(groups=groups, context_limit=context_limit, on=on, **fields)
+    made = job(groups=groups or (engines(),), context_limit=context_limit, on=on, **fields)
     return replace(made, model=models()[model], models={"judge": models()["Qwen3-14B"]})
 
 
@@ -50,7 +50,7 @@ def test_a_model_that_does_not_fit_is_refused_with_its_numbers():
 def test_a_cache_below_the_context_limit_is_refused_with_its_numbers():
     groups = (engines("fast", gpu_memory_utilization=0.3),)
     with pytest.raises(CapacityError, match=r"'fast': KV cache for \d+ tokens .*context_limit is 131072; use a larger"):
-        engine_kinds(real_job(groups=groups, context_limit=131072))
+        engine_kinds(real_job(groups=groups or (engines(),), context_limit=131072))
 
 
 def test_a_training_step_that_does_not_fit_is_refused_with_its_numbers():

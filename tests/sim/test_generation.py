@@ -11,7 +11,6 @@ from rollart.domain.commands import AbortGeneration, GenerateTurn, ResetEnvironm
 from rollart.domain.events import EngineLost, GenerationAborted, TurnGenerated
 from rollart.domain.plan import KvReturn
 from rollart.serving.config import EngineConfig
-from rollart.serving.engine import Engine
 from rollart.sim.engine_worker import EngineWorker
 from rollart.sim.episodes import Episodes
 from rollart.sim.generation import Generation
@@ -73,13 +72,6 @@ class Stand(Bench):
 
     def empty(self):
         return all(worker.engine.running + worker.engine.waiting == 0 for worker in self.workers)
-
-
-@pytest.fixture(autouse=True)
-def without_import(monkeypatch):
-    """An engine that cannot import KV ignores it."""
-    if not hasattr(Engine, "import_kv"):
-        monkeypatch.setattr(Engine, "import_kv", lambda *_: None, raising=False)
 
 
 def generated(output=5, *, command=0, **fields):
@@ -200,12 +192,22 @@ def test_the_next_turn_moves_only_what_the_decode_engine_lacks():
     stand.generate(0.0)
     stand.generate(10.0, 1, turn=1, context=64 + 5 + 16, reusable_tokens=69)
     stand.run()
-    assert stand.link.bytes == 64e6 + 16e6
+    assert stand.link.bytes == 64e6 + 17e6
     # Of the 69 tokens of history the prefill engine has the prompt; 21 tokens are computed, in 1 + 21/64 s.
     assert stand.events[1] == (
-        10.0 + 1 + 21 / 64 + 16 / 64 + 2.0,
-        generated(3, command=1, cached_tokens=64, recomputed_tokens=5, prefill_s=1 + 37 / 64, decode_s=2.0),
+        10.0 + 1 + 21 / 64 + 17 / 64 + 2.0,
+        generated(3, command=1, cached_tokens=64, recomputed_tokens=5, prefill_s=1 + 38 / 64, decode_s=2.0),
     )
+
+
+def test_with_the_kv_sent_back_the_next_turn_computes_only_what_is_new():
+    stand = Stand(TRANSFER)
+    stand.generate(0.0)
+    stand.generate(10.0, 1, turn=1, context=64 + 5 + 16, reusable_tokens=69)
+    stand.run()
+    # 68 tokens have KV on the prefill engine: the prompt, and what was decoded but for the last token.
+    assert stand.events[1][1].cached_tokens == 68
+    assert stand.events[1][1].recomputed_tokens == 1
 
 
 def test_after_a_restart_of_the_decode_engine_the_whole_context_moves():

@@ -1,5 +1,7 @@
 """Counters in the run log, against what a small run must have done."""
 
+from itertools import pairwise
+
 from rollart.domain.events import TrainingEnded, TurnGenerated
 from rollart.domain.job import Faults, Preemption
 from rollart.domain.plan import Role
@@ -49,7 +51,7 @@ def test_counters_go_on_through_a_restart():
     finished = run(job(policy="sync+", steps=4, faults=faults), same_for_all(outputs=(64,)))
     samples = [sample for _, sample in finished.of(EngineSample)]
     assert finished.simulation.engines[0].incarnation == 1
-    for before, after in zip(samples, samples[1:], strict=False):
+    for before, after in pairwise(samples):
         assert after.busy_s >= before.busy_s
         assert after.decode_tokens >= before.decode_tokens
         assert after.kv_block_s >= before.kv_block_s
