@@ -67,7 +67,7 @@ class ToyDriver:
 
     # The loop
 
-    def run(self, max_events: int = 20_000) -> "ToyDriver":
+    def run(self, max_events: int = 5_000) -> "ToyDriver":
         """To StopRun; AssertionError when nothing is left to happen, or too much has."""
         self._later(0, lambda: e.RunStarted())
         for time, engine in self.luck.losses:
