@@ -82,6 +82,7 @@ def resolve(name: str, overrides: Mapping[str, Mapping[str, Any]] | None = None)
         parts[slot] = {**(parts[slot] if same else {}), **part}
     _align(parts, overrides)
     build(parts)
+    _refuse_standstill(parts)
     return PolicySpec(name=name, parts=parts)
 
 
@@ -93,3 +94,13 @@ def _align(parts: Parts, overrides: Mapping[str, Mapping[str, Any]]) -> None:
     if parts["admission"].get("lookahead") == 0 and parts["staleness"].get("bound") == 0:
         parts["admission"]["base"] = "installed"
         parts["sync"]["order"] = "update_first"
+
+
+def _refuse_standstill(parts: Parts) -> None:
+    """A batch that is taken before the update must be admitted before it."""
+    admission, order = parts["admission"], parts["sync"].get("order")
+    if order == "batch_first" and admission.get("base") == "installed" and not admission.get("lookahead"):
+        raise ScenarioError(
+            "policy.admission: base 'installed' with lookahead 0 never admits the batch that sync order 'batch_first' "
+            "takes before an update; must be lookahead 1 or more, base 'taken' or order 'update_first'"
+        )
