@@ -2,35 +2,41 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CORE := $(VENV)/.core
+DEV := $(VENV)/.dev
 
 .PHONY: setup demo test check bench figures clean
 
-setup: $(STAMP)
+setup: $(CORE)
 
-$(STAMP): pyproject.toml
+# The simulator and the planner alone; what tests and checks need comes on top.
+$(CORE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	touch $(STAMP)
+	$(PIP) -e .
+	touch $(CORE)
 
-demo: $(STAMP)
+$(DEV): $(CORE)
+	$(PIP) -e ".[dev]"
+	touch $(DEV)
+
+demo: $(CORE)
 	$(BIN)/python experiments/demo.py
 
-test: $(STAMP)
+test: $(DEV)
 	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu" tests
 	$(BIN)/python -m pytest -n 2 -m "slow and not gpu" tests
 
-check: $(STAMP)
+check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 
-bench: $(STAMP)
+bench: $(CORE)
 	$(BIN)/rollart bench
 
-figures: $(STAMP)
+figures: $(CORE)
 	$(BIN)/python experiments/policies.py
 
 clean:
