@@ -1,6 +1,7 @@
 """A controller's configuration out of a job."""
 
 from rollart.domain.batch import groups_per_batch
+from rollart.domain.errors import ScenarioError
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup, Role
 from rollart.domain.task import Task
@@ -11,6 +12,7 @@ def controller_config(job: Job) -> ControllerConfig:
     """What the controller of this job is told; ScenarioError if the batch cannot be cut into groups."""
     placement = job.plan.placement
     groups = groups_per_batch(job.tasks, job.training.batch_size)
+    _refuse_filtering_all(job)
     return ControllerConfig(
         tasks=tuple(_task(job, task, groups[task.name]) for task in job.tasks),
         classes=tuple(_engine_class(job, group) for group in placement.engine_groups),
@@ -20,6 +22,16 @@ def controller_config(job: Job) -> ControllerConfig:
         policy_name=job.plan.policy.name,
         policy=job.plan.policy.parts,
     )
+
+
+def _refuse_filtering_all(job: Job) -> None:
+    """One reward equals itself: a filter would drop every group of one, and no batch would ever be complete."""
+    alone = [task.name for task in job.tasks if task.group_size == 1]
+    if alone and job.plan.policy.parts["group"].get("filter_equal_rewards"):
+        raise ScenarioError(
+            f"policy.group.filter_equal_rewards: task {alone[0]} has groups of 1, which it would all filter; "
+            "must be false, or the group size 2 or more"
+        )
 
 
 def _task(job: Job, task: Task, groups: int) -> TaskConfig:
