@@ -86,6 +86,34 @@ def test_a_batch_waits_for_every_task() -> None:
     assert talk.all(c.TrainBatch)[0].trajectories == (0, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("preset", "lookahead", "staleness"),
+    [
+        ("one-off", 0, [0, 0, 0, 0, 0, 0]),
+        ("one-off", 1, [0, 0, 1, 1, 1, 1]),
+        ("one-off", 2, [0, 0, 1, 2, 2, 2]),
+        ("areal", 0, [0, 0, 0, 0, 0, 0]),
+        ("areal", 1, [0, 1, 1, 1, 1, 1]),
+        ("areal", 2, [0, 1, 2, 2, 2, 2]),
+    ],
+)
+def test_in_order_the_quota_alone_keeps_the_staleness_at_the_lookahead(
+    preset: str, lookahead: int, staleness: list[int]
+) -> None:
+    """One-off counts batches taken, AReaL versions installed; neither evicts anything."""
+    overrides = {"admission": {"lookahead": lookahead}, "group": {"surplus": "keep"}}
+    talk = Dialogue(setup(preset, overrides, tasks=(task(size=1),), classes=(engines(count=1),), steps=7))
+    for number in range(6):
+        talk.finish(number)
+        if preset == "one-off" and number > 0:
+            update(talk)
+        talk.trained()
+        if preset == "areal":
+            update(talk)
+    batches = talk.all(c.TrainBatch)
+    assert [batch.installed - batch.start_versions[0] for batch in batches[:6]] == staleness
+
+
 def test_an_event_of_no_known_kind_is_a_bug() -> None:
     class Rumour(e.Event, frozen=True, kw_only=True, gc=False, tag=True):
         """No event of the protocol."""
