@@ -38,6 +38,7 @@ class EngineWorker:
         "incarnation",
         "index",
         "up",
+        "updates",
     )
 
     def __init__(
@@ -46,6 +47,8 @@ class EngineWorker:
         self.index = index
         self.incarnation = 0
         self.up = True
+        self.updates = 0
+        """Weight updates of all incarnations: KV from before the last one is void."""
         self._config = config
         self._costs = costs
         self._calendar = clock.environment
@@ -112,6 +115,7 @@ class EngineWorker:
         command = call.payload
         if self._is_current(command):
             self.engine.update_weights(self._catch_up())
+            self.updates += 1
             self._plan()
             self._report(EngineUpdated(command_id=command.id, version=command.version))
 

@@ -68,8 +68,8 @@ class Generation:
         self._clock = clock
         self._report = report
         self._handoffs: dict[int, Handoff] = {}
-        self._held: dict[int, tuple[int, int, int]] = {}
-        """Trajectory -> decode engine, incarnation and tokens whose KV it has."""
+        self._held: dict[int, tuple[tuple[int, int, int], int]] = {}
+        """Trajectory -> decode engine, its incarnation and weight updates, and the tokens whose KV it has."""
 
     def generate(self, command: GenerateTurn) -> None:
         """Start a turn, or report the loss again where it reaches a dead engine."""
@@ -182,8 +182,9 @@ class Generation:
     def _prefilled(self, completion: Completion, handoff: Handoff) -> None:
         command = handoff.command
         handoff.prefilled = completion
-        engine, incarnation, held = self._held.get(command.trajectory, (-1, -1, 0))
-        if (engine, incarnation) != (command.engine, command.incarnation):
+        age = (command.engine, command.incarnation, self.workers[command.engine].updates)
+        held_by, held = self._held.get(command.trajectory, (age, 0))
+        if held_by != age:
             held = 0
         moved = command.context_tokens - min(held, command.reusable_tokens)
         assert command.prefill_engine is not None
@@ -233,11 +234,8 @@ class Generation:
         command, prefilled, decoded = handoff.command, handoff.prefilled, handoff.decoded
         assert prefilled is not None
         self._handoffs.pop(command.id, None)
-        self._held[command.trajectory] = (
-            command.engine,
-            command.incarnation,
-            handoff.kv_tokens,
-        )
+        age = (command.engine, command.incarnation, self.workers[command.engine].updates)
+        self._held[command.trajectory] = (age, handoff.kv_tokens)
         self._report(
             TurnGenerated(
                 command_id=command.id,
