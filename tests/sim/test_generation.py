@@ -7,7 +7,7 @@ output tokens is prefilled from 0 s to 2 s, moved until 3 s, and decoded until 7
 import pytest
 
 from rollart.domain.cluster import Link
-from rollart.domain.commands import AbortGeneration, GenerateTurn, ResetEnvironment
+from rollart.domain.commands import AbortGeneration, GenerateTurn, ResetEnvironment, UpdateEngine, WeightSource
 from rollart.domain.events import EngineLost, GenerationAborted, TurnGenerated
 from rollart.domain.plan import KvReturn
 from rollart.serving.config import EngineConfig
@@ -216,6 +216,16 @@ def test_after_a_restart_of_the_decode_engine_the_whole_context_moves():
     stand.lose(8.0, 1)
     stand.at(9.0, lambda: stand.workers[1].start(1))
     stand.generate(10.0, 1, turn=1, context=85, reusable_tokens=69, incarnation=1)
+    stand.run()
+    assert stand.link.bytes == 64e6 + 85e6
+
+
+def test_after_a_weight_update_of_the_decode_engine_the_whole_context_moves():
+    stand = Stand()
+    update = UpdateEngine(id=50, engine=1, incarnation=0, version=1, source=WeightSource.HOST)
+    stand.generate(0.0)
+    stand.at(8.0, lambda: stand.workers[1].update(update, 0.5))
+    stand.generate(10.0, 1, turn=1, context=85, reusable_tokens=69)
     stand.run()
     assert stand.link.bytes == 64e6 + 85e6
 
