@@ -103,6 +103,19 @@ def test_a_batch_that_is_early_waits_for_the_fetch() -> None:
     assert briefly(talk.answer(c.PullWeights, 0)) == ["SuspendEngine 0", "SuspendEngine 1"]
 
 
+def test_update_first_takes_no_batch_while_it_fetches() -> None:
+    talk = after_a_step("rollart", {"sync": {"order": "update_first"}})
+    talk.trained()
+    assert talk.finish(1) == []
+    talk.pushed()
+    for kind in (c.PullWeights, c.SuspendEngine, c.UpdateEngine, c.ResumeEngine):
+        talk.answer(kind, 0)
+        orders = talk.answer(kind, 1)
+    assert briefly(orders) == ["EndTrajectory 1", "TrainBatch", "ResetEnvironment 4"]
+    batch = talk.all(c.TrainBatch)[1]
+    assert (batch.installed, batch.start_versions) == (1, (0,))
+
+
 def test_an_in_flight_swap_suspends_nobody() -> None:
     talk = after_a_step("sync+", {"sync": {"suspend": False}})
     assert briefly(talk.trained()) == ["PushWeights"]
