@@ -73,7 +73,7 @@ def random_case(seed: int, preset: str | None = None) -> Case:
     draw = random.Random(seed)
     policy = preset or draw.choice(sorted(PRESETS))
     shape = draw.choice(["plain", "plain", "two kinds", "disaggregated", "time-shared"])
-    groups = _groups(draw, policy, shape)
+    groups = _groups(draw, shape)
     judged = draw.random() < 0.3
     if judged:
         groups += (engines("judges", pool="cheap", role=Role.JUDGE, engines=draw.randint(1, 2)),)
@@ -100,7 +100,7 @@ def random_case(seed: int, preset: str | None = None) -> Case:
     return Case(job=made, workload=workload, costs=costs)
 
 
-def _groups(draw: random.Random, policy: str, shape: str) -> tuple[EngineGroup, ...]:
+def _groups(draw: random.Random, shape: str) -> tuple[EngineGroup, ...]:
     settings = {
         "max_num_seqs": draw.choice([2, 8, 64]),
         "max_num_batched_tokens": draw.choice([64, 512]),
@@ -114,8 +114,7 @@ def _groups(draw: random.Random, policy: str, shape: str) -> tuple[EngineGroup, 
         return replace(first, role=Role.PREFILL), engines(
             "cheap", engines=draw.randint(1, 2), role=Role.DECODE, **settings
         )
-    if shape == "time-shared" and policy in ("sync", "sync+", "areal"):
-        # The other two take a batch before they update, and engines that sleep cannot fill it.
+    if shape == "time-shared":
         return (replace(first, pool="train", time_shared=True),)
     return (first,)
 

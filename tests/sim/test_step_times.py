@@ -117,12 +117,15 @@ def test_staleness_never_exceeds_alpha(alpha):
     assert max(max(found) for found in staleness_of(finished)) <= alpha
 
 
-def test_a_time_shared_pool_takes_turns():
+@pytest.mark.parametrize(("policy", "resets_s"), [("sync+", 1.0), ("one-off", 0.0)])
+def test_a_time_shared_pool_takes_turns(policy, resets_s):
+    """Under one-off the environments of the next rollout reset while the trainer has the devices."""
     groups = (engines("shared", pool="train", time_shared=True),)
-    finished = simulate("sync+", groups=groups)
+    finished = simulate(policy, groups=groups)
     # Weights to the host (2 s), training, resharding (2 GB over 100 GB/s), waking up (2 s), rollout.
     assert finished.step_times_s[0] == pytest.approx(ROLLOUT_S + 2.0 + TRAINING_S)
-    assert finished.step_times_s[1:] == pytest.approx([2.0 + TRAINING_S + 0.02 + 2.0 + ROLLOUT_S] * 5)
+    period_s = 2.0 + TRAINING_S + 0.02 + 2.0 + ROLLOUT_S - 1.0 + resets_s
+    assert finished.step_times_s[1:] == pytest.approx([period_s] * 5)
 
 
 def test_areal_without_lookahead_is_sync_plus():
