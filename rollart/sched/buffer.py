@@ -95,11 +95,13 @@ class Buffer:
         group = self._state.groups[trajectory.group]
         group.members.remove(trajectory.id)
         self._rollout.end(trajectory, End.FAILED)
-        size = self._config.tasks[group.task].group_size
-        if len(group.members) >= size:
-            return
+        if len(group.members) < self._config.tasks[group.task].group_size:
+            self._replace_member(group)
+        self._rollout.settle()
+
+    def _replace_member(self, group: Group) -> None:
         group.replaced += 1
-        if group.replaced > size:
+        if group.replaced > self._config.tasks[group.task].group_size:
             self._drop(group, End.FAILED)
             self.admit()
         else:

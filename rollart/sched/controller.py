@@ -42,6 +42,7 @@ from rollart.sched.loop import TrainingLoop
 from rollart.sched.orders import Orders
 from rollart.sched.parts import build
 from rollart.sched.rollout import Rollout
+from rollart.sched.scoring import Scoring
 from rollart.sched.state import ControllerState, Engine, TaskState
 from rollart.sched.weights import Weights
 
@@ -62,13 +63,14 @@ class Controller:
         self.policy = policy
         orders = self._orders = Orders(self.state)
         fleet = Fleet(config, self.state, policy)
-        rollout = Rollout(config, self.state, policy, orders, fleet)
+        scoring = Scoring(self.state, policy, orders)
+        rollout = Rollout(config, self.state, policy, orders, fleet, scoring)
         self._buffer = Buffer(config, self.state, policy, rollout)
         self._weights = Weights(config, self.state, policy, orders, fleet, rollout)
         self._loop = TrainingLoop(config, self.state, policy, orders, self._buffer, self._weights)
-        rollout.lifecycle = self._buffer
+        scoring.lifecycle = self._buffer
         self._weights.loop = self._loop
-        self._rollout = rollout
+        self._rollout, self._scoring = rollout, scoring
         self._handlers = self._table()
 
     def _table(self) -> dict[type[Event], Handler]:
@@ -82,7 +84,7 @@ class Controller:
             TurnGenerated: rollout.on_generated,
             GenerationAborted: rollout.on_aborted,
             TrajectoryScored: self._on_scored,
-            RewardFailed: rollout.on_reward_failed,
+            RewardFailed: self._scoring.on_failed,
             TrainingEnded: self._loop.on_trained,
             WeightsPushed: weights.answered,
             WeightsPulled: weights.answered,
@@ -113,7 +115,7 @@ class Controller:
         return out
 
     def _on_scored(self, event: TrajectoryScored) -> None:
-        self._rollout.on_scored(event)
+        self._scoring.on_scored(event)
         self._loop.get_batch()
 
     def _on_timer(self, event: TimerFired) -> None:

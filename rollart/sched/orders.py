@@ -3,7 +3,7 @@
 from typing import Any
 
 from rollart.domain.commands import UNANSWERED, Command
-from rollart.sched.state import ControllerState
+from rollart.sched.state import ControllerState, Trajectory
 
 
 class Orders:
@@ -24,6 +24,11 @@ class Orders:
             state.open[command_id] = subject
         self.out.append(kind(id=command_id, **fields))
         return command_id
+
+    def answered(self, command_id: int) -> Trajectory | None:
+        """The trajectory that an answer concerns; None when the command is no longer open."""
+        trajectory_id = self.state.open.pop(command_id, None)
+        return None if trajectory_id is None else self.state.trajectories.get(trajectory_id)
 
     def void(self, command_id: int) -> None:
         """Forget an open command: a late answer to it will be ignored."""

@@ -1,10 +1,8 @@
-"""The life of a trajectory, from its environment's reset to its score.
+"""The life of a trajectory, from its environment's reset to the end of its episode, and its end.
 
-Owns the phases of trajectories and the environment slots. Knows nothing of batches or weights: it tells `Lifecycle`
-when a trajectory is scored or has failed for good, and ends one when it is told to.
+Owns the phases up to there and the environment slots. Knows nothing of batches or weights: it hands a finished
+trajectory to the scoring, says when one has failed for good, and ends one when it is told to.
 """
-
-from typing import Protocol
 
 from rollart.domain.commands import (
     AbortGeneration,
@@ -13,7 +11,6 @@ from rollart.domain.commands import (
     EndTrajectory,
     GenerateTurn,
     ResetEnvironment,
-    ScoreTrajectory,
     SetTimer,
     StepEnvironment,
 )
@@ -24,8 +21,6 @@ from rollart.domain.events import (
     EnvironmentReady,
     EnvironmentStepped,
     GenerationAborted,
-    RewardFailed,
-    TrajectoryScored,
     TurnGenerated,
 )
 from rollart.domain.trajectory import End
@@ -33,21 +28,10 @@ from rollart.sched.config import ControllerConfig
 from rollart.sched.fleet import Fleet
 from rollart.sched.orders import Orders
 from rollart.sched.parts.registry import Policy
+from rollart.sched.scoring import Scoring
 from rollart.sched.state import ControllerState, Intent, Phase, Trajectory
 
 _UNDER_WAY = (Phase.RESETTING, Phase.GENERATING, Phase.STEPPING, Phase.HELD, Phase.BACKOFF)
-
-
-class Lifecycle(Protocol):
-    """Whom the rollout tells about its trajectories."""
-
-    def scored(self, trajectory: Trajectory) -> None:
-        """The reward is known."""
-        ...
-
-    def gave_up(self, trajectory: Trajectory) -> None:
-        """It failed more often than the recovery rule retries."""
-        ...
 
 
 class Rollout:
@@ -61,25 +45,28 @@ class Rollout:
         "_max_turns",
         "_orders",
         "_recovery",
-        "_score_at_once",
+        "_scoring",
         "_state",
         "_step_timeout_s",
-        "lifecycle",
     )
 
-    lifecycle: Lifecycle
-
     def __init__(
-        self, config: ControllerConfig, state: ControllerState, policy: Policy, orders: Orders, fleet: Fleet
+        self,
+        config: ControllerConfig,
+        state: ControllerState,
+        policy: Policy,
+        orders: Orders,
+        fleet: Fleet,
+        scoring: Scoring,
     ) -> None:
         self._config = config
         self._state = state
         self._orders = orders
         self._fleet = fleet
+        self._scoring = scoring
         self._recovery = policy.recovery
         # Asked for at every turn.
         self._lockstep = policy.interaction.lockstep
-        self._score_at_once = policy.interaction.score_at_once
         self._context_limit = config.context_limit
         self._max_turns = [task.max_turns for task in config.tasks]
         self._step_timeout_s = policy.recovery.step_timeout_s
@@ -123,7 +110,7 @@ class Rollout:
 
     def on_ready(self, event: EnvironmentReady) -> None:
         """The first prompt is there: generate."""
-        trajectory = self._answered(event.command_id)
+        trajectory = self._orders.answered(event.command_id)
         if trajectory is None:
             return
         trajectory.context = trajectory.total_tokens = event.prompt_tokens
@@ -139,7 +126,7 @@ class Rollout:
 
     def on_generated(self, event: TurnGenerated) -> None:
         """The turn is complete: act on the environment, unless the context is full."""
-        trajectory = self._answered(event.command_id)
+        trajectory = self._orders.answered(event.command_id)
         if trajectory is None:
             return
         self._made(trajectory, event.output_tokens)
@@ -154,7 +141,7 @@ class Rollout:
 
     def on_stepped(self, event: EnvironmentStepped) -> None:
         """The observation is there: generate the next turn, unless the episode is over."""
-        trajectory = self._answered(event.command_id)
+        trajectory = self._orders.answered(event.command_id)
         if trajectory is None:
             return
         kept = event.kept_tokens
@@ -260,48 +247,14 @@ class Rollout:
 
     def _finish(self, trajectory: Trajectory) -> None:
         self._leave(trajectory)
-        trajectory.phase = Phase.FINISHED
-        if self._score_at_once:
-            self._score(trajectory)
-        else:
-            self._state.unscored.append(trajectory.id)
-            self._score_finished()
+        self._scoring.finished(trajectory)
         self._release_held()
-
-    def _score_finished(self) -> None:
-        """Where rewards wait for the end of the rollout: ask for them once nothing is under way or queued."""
-        state = self._state
-        waiting = any(t.phase is Phase.QUEUED for t in state.trajectories.values()) if not state.active else True
-        if waiting:
-            return
-        unscored, state.unscored = state.unscored, []
-        for trajectory_id in unscored:
-            self._score(state.trajectories[trajectory_id])
-
-    def _score(self, trajectory: Trajectory) -> None:
-        trajectory.phase = Phase.SCORING
-        trajectory.command = self._orders.issue(
-            ScoreTrajectory,
-            trajectory.id,
-            trajectory=trajectory.id,
-            attempt=trajectory.score_failures,
-            timeout_s=self._recovery.reward_timeout_s,
-        )
-
-    def on_scored(self, event: TrajectoryScored) -> None:
-        """The trajectory is complete."""
-        trajectory = self._answered(event.command_id)
-        if trajectory is not None:
-            trajectory.reward = event.reward
-            trajectory.phase = Phase.SCORED
-            trajectory.command = -1
-            self.lifecycle.scored(trajectory)
 
     # Failures
 
     def on_failed(self, event: EnvironmentFailed) -> None:
         """Close the environment; another attempt starts from a reset after the back-off."""
-        trajectory = self._answered(event.command_id)
+        trajectory = self._orders.answered(event.command_id)
         if trajectory is None:
             return
         trajectory.failures += 1
@@ -309,29 +262,16 @@ class Rollout:
         self._fleet.release(trajectory)
         delay_s = self._recovery.retry_after_s(trajectory.failures)
         if delay_s is None:
-            self._give_up(trajectory)
+            self._scoring.lifecycle.gave_up(trajectory)
             return
         trajectory.phase = Phase.BACKOFF
-        trajectory.command = self._orders.issue(SetTimer, trajectory.id, delay_s=delay_s)
-
-    def on_reward_failed(self, event: RewardFailed) -> None:
-        """Ask again after the back-off."""
-        trajectory = self._answered(event.command_id)
-        if trajectory is None:
-            return
-        trajectory.score_failures += 1
-        delay_s = self._recovery.retry_after_s(trajectory.score_failures)
-        if delay_s is None:
-            self._give_up(trajectory)
-            return
-        trajectory.phase = Phase.SCORE_BACKOFF
         trajectory.command = self._orders.issue(SetTimer, trajectory.id, delay_s=delay_s)
 
     def on_timer(self, trajectory_id: int) -> None:
         """A back-off is over."""
         trajectory = self._state.trajectories[trajectory_id]
         if trajectory.phase is Phase.SCORE_BACKOFF:
-            self._score(trajectory)
+            self._scoring.score(trajectory)
             return
         trajectory.attempt += 1
         trajectory.turn = trajectory.context = trajectory.reusable = trajectory.shared = trajectory.partial = 0
@@ -343,11 +283,6 @@ class Rollout:
         self._state.retries.push(trajectory_id)
         self.start_queued()
         self._release_held()
-
-    def _give_up(self, trajectory: Trajectory) -> None:
-        self.lifecycle.gave_up(trajectory)
-        self._release_held()
-        self._score_finished()
 
     def on_closed(self, event: EnvironmentClosed) -> None:
         """A slot is free."""
@@ -385,7 +320,7 @@ class Rollout:
 
     def on_aborted(self, event: GenerationAborted) -> None:
         """Keep what was made, unless the trajectory has ended; it goes on once the interruption is over."""
-        trajectory = self._answered(event.command_id)
+        trajectory = self._orders.answered(event.command_id)
         if trajectory is None:
             return
         self._made(trajectory, event.output_tokens)
@@ -446,8 +381,7 @@ class Rollout:
     def settle(self) -> None:
         """After trajectories were ended: barriers may open."""
         self._release_held()
-        if not self._score_at_once:
-            self._score_finished()
+        self._scoring.settle()
 
     def _leave(self, trajectory: Trajectory) -> None:
         """The trajectory is no longer under way: free its engine and its environment."""
@@ -459,8 +393,3 @@ class Rollout:
         if trajectory.has_environment:
             trajectory.has_environment = False
             self._orders.issue(CloseEnvironment, trajectory.id, trajectory=trajectory.id)
-
-    def _answered(self, command_id: int) -> Trajectory | None:
-        """The trajectory that an answer concerns; None when the command is no longer open."""
-        trajectory_id = self._state.open.pop(command_id, None)
-        return None if trajectory_id is None else self._state.trajectories.get(trajectory_id)
