@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import rollart
-from rollart.bench import bench
+from rollart.benchmark import bench
 from rollart.domain.errors import RunLogError
 from rollart.report.figures import draw_breakdown, draw_gantt, draw_staleness, draw_utilization
 from rollart.report.staging import staged

@@ -41,10 +41,7 @@ def test_the_public_names_are_these():
     ]
 
 
-HIDDEN = pytest.mark.xfail(strict=True, reason="the module rollart.bench hides the function of the same name")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=HIDDEN) if n == "bench" else n for n in api.__all__])
+@pytest.mark.parametrize("name", api.__all__)
 def test_the_package_has_every_public_name(name):
     assert getattr(rollart, name) is getattr(api, name)
 

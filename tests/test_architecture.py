@@ -30,8 +30,8 @@ ALLOWED = {
     "exec": BELOW_DRIVERS,
     "report": {"domain", "runlog"},
     "scenario": {"domain", "catalog", "costs", "workload", "runlog", "sched"},
-    "bench": BELOW_DRIVERS | {"sim", "catalog"},
-    "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "bench"},
+    "benchmark": BELOW_DRIVERS | {"sim", "catalog"},
+    "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark"},
     "cli": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "api"},
 }
 """Package -> the other packages that it may import. The facade `rollart` itself belongs to nobody's layer."""
@@ -138,7 +138,7 @@ def test_nothing_below_the_executor_names_a_heavy_package(package):
 def test_nothing_below_the_simulator_knows_simpy():
     knows = {name for name in MODULES if any(target.split(".")[0] == "simpy" for target in imports_of(name))}
     # The benchmark measures it bare, and the doctor looks whether it is there.
-    assert {package_of(name) for name in knows} <= {"sim", "bench", "cli"}
+    assert {package_of(name) for name in knows} <= {"sim", "benchmark", "cli"}
 
 
 def test_the_control_plane_reads_no_clock_and_draws_no_luck():

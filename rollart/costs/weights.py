@@ -30,14 +30,17 @@ _NOMINAL = {
 """Nominal link of Table 3 -> what one transfer got."""
 
 
-def bulk_link(link: Link) -> Link:
-    """What one large transfer gets of a link: the share that Table 3 shows for its protocol, all of a LOCAL one."""
+def bulk_link(link: Link, streams: int = 1) -> Link:
+    """What a large transfer in parallel streams gets of a link; each gets the share that Table 3 shows for one.
+
+    All of a LOCAL link, and never more than there is.
+    """
     if link.protocol is Protocol.LOCAL:
         return link
     nominal, got = _NOMINAL[link.protocol]
     share = got.bandwidth_bytes_per_s / nominal.bandwidth_bytes_per_s
     return Link(
-        bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * share,
+        bandwidth_bytes_per_s=link.bandwidth_bytes_per_s * min(1.0, share * streams),
         latency_s=link.latency_s + got.latency_s,
         protocol=link.protocol,
     )
@@ -54,7 +57,10 @@ def gather_convert_s(weight_bytes: float, bytes_per_s: float = GATHER_CONVERT_BY
 
 
 def push_s(weight_bytes: float, link: Link, gather_bytes_per_s: float = GATHER_CONVERT_BYTES_PER_S) -> float:
-    """Gather, convert and send once to the store, one bucket after the other (no overlap between the two)."""
+    """Gather, convert and send once, to the store or in a pipelined broadcast to the engines.
+
+    One bucket after the other, without overlap of the two stages.
+    """
     return gather_convert_s(weight_bytes, gather_bytes_per_s) + transfer_s(weight_bytes, link)
 
 
@@ -71,11 +77,6 @@ def exposed_pull_s(pull_duration_s: float, exposed_share: float = EXPOSED_PULL_S
 def host_to_device_s(weight_bytes: float, devices: int, device: Device) -> float:
     """An engine loads weights from host memory; each of its devices takes its share over its own link."""
     return weight_bytes / devices / (device.host_link_bytes_per_s * HOST_LINK_EFFICIENCY)
-
-
-def broadcast_s(weight_bytes: float, link: Link, gather_bytes_per_s: float = GATHER_CONVERT_BYTES_PER_S) -> float:
-    """Gather, convert, and a pipelined broadcast that blocks rollout: the bytes pass every link once."""
-    return gather_convert_s(weight_bytes, gather_bytes_per_s) + transfer_s(weight_bytes, link)
 
 
 def offload_s(bytes_per_device: float, device: Device) -> float:

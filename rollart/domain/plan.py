@@ -53,6 +53,9 @@ class TrainerPlacement:
     pipeline_parallel: int = 1
     context_parallel: int = 1
     expert_parallel: int = 1
+    publishers: int = 1
+    """Parts of the trainer that gather, convert and push their share of new weights at the same time, each at the rate
+    that was measured for a whole trainer of 4 nodes."""
 
     @property
     def data_parallel(self) -> int:

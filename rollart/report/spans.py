@@ -54,16 +54,12 @@ class Span:
         return self.end_s - self.begin_s
 
 
-def spans(records: Iterable[tuple[int, float, Record]], *, steps: int | None, limit: int) -> Iterator[Span]:
-    """Spans in order of their end, up to the end of `steps` training steps or `limit` spans; reads no further."""
+def spans(records: Iterable[tuple[int, float, Record]], *, steps: int | None) -> Iterator[Span]:
+    """Spans in order of their end, up to the end of `steps` training steps; reads no further."""
     tracer = _Tracer()
-    count = ended = 0
+    ended = 0
     for _, time_s, record in records:
-        for span in tracer.take(time_s, record):
-            yield span
-            count += 1
-            if count >= limit:
-                return
+        yield from tracer.take(time_s, record)
         ended += isinstance(record, TrainingEnded)
         if steps is not None and ended >= steps:
             break

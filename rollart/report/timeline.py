@@ -1,7 +1,8 @@
 """timeline.json: a run's first steps in the Chrome trace format, for ui.perfetto.dev.
 
 Every engine is a process whose rows are the turns that it serves at once, with a row for suspensions; environments,
-rewards, trainer and weights are processes of their own. Arrows link the turns of a trajectory.
+rewards, trainer and weights are processes of their own. Arrows link the turns of a trajectory. Where a run is too large
+to show every trajectory, the names of the processes say how many are shown.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +13,8 @@ from typing import Any
 import msgspec
 
 from rollart.report.output import replacing
-from rollart.report.spans import SUSPENDED, Span, spans
+from rollart.report.spans import SUSPENDED, Span
+from rollart.report.thinning import thinned_spans
 from rollart.runlog.header import RunHeader
 from rollart.runlog.schema import Record
 from rollart.runlog.stages import Stage
@@ -51,19 +53,20 @@ def write_timeline(
     steps: int = STEPS,
     most_spans: int = MOST_SPANS,
 ) -> int:
-    """Write the first `steps` steps, at most `most_spans` spans; how many spans are shown. Raises OutputError."""
-    shown = sorted(spans(records, steps=steps, limit=most_spans), key=lambda span: (span.begin_s, span.end_s))
+    """Write the first `steps` steps, thinned to about `most_spans` spans; how many are shown. Raises OutputError."""
+    thinned = thinned_spans(records, steps=steps, limit=most_spans)
+    shown = sorted(thinned.spans, key=lambda span: (span.begin_s, span.end_s))
     encode = msgspec.json.Encoder().encode
     with replacing(path) as part, part.open("wb") as file:
         file.write(b'{"displayTimeUnit":"ms","traceEvents":[\n')
-        for place, event in enumerate(_events(header, shown)):
+        for place, event in enumerate(_events(header, shown, thinned.stride)):
             file.write(b",\n" if place else b"")
             file.write(encode(event))
         file.write(b"\n]}\n")
     return len(shown)
 
 
-def _events(header: RunHeader, shown: list[Span]) -> Iterator[dict[str, Any]]:
+def _events(header: RunHeader, shown: list[Span], stride: int) -> Iterator[dict[str, Any]]:
     """All trace events of the spans, which are in order of their begin."""
     rows = _Rows()
     before: dict[int, dict[str, Any]] = {}
@@ -80,7 +83,7 @@ def _events(header: RunHeader, shown: list[Span]) -> Iterator[dict[str, Any]]:
                 yield _arrow("s", earlier, arrows)
                 yield _arrow("f", slice_, arrows) | {"bp": "e"}
             before[span.trajectory] = slice_
-    yield from _labels(header, rows)
+    yield from _labels(header, rows, stride)
 
 
 def _process(span: Span) -> int:
@@ -116,12 +119,13 @@ def _arrow(phase: str, slice_: dict[str, Any], number: int) -> dict[str, Any]:
     return {"ph": phase, "name": "next turn", "cat": "trajectory", "id": number, **place}
 
 
-def _labels(header: RunHeader, rows: "_Rows") -> Iterator[dict[str, Any]]:
+def _labels(header: RunHeader, rows: "_Rows", stride: int) -> Iterator[dict[str, Any]]:
+    share = f", 1 in {stride} trajectories" if stride > 1 else ""
     engines = {_ENGINES + entry.engine: entry for entry in header.engines}
     for process in sorted({*rows.used, *engines}):
         entry = engines.get(process)
         name = _NAMES[process] if entry is None else f"engine {entry.engine} ({entry.group} on {entry.pool})"
-        yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}
+        yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name + share}}
         yield {"ph": "M", "name": "process_sort_index", "pid": process, "args": {"sort_index": process}}
         if entry is not None:
             yield {"ph": "M", "name": "thread_name", "pid": process, "tid": 0, "args": {"name": "suspended"}}

@@ -91,7 +91,8 @@ def slowest_path(job: Job) -> Link:
     """The slowest path of weights between the trainer and a pool with rollout engines."""
     trainer = job.plan.placement.trainer.pool
     pools = {group.pool for group in job.plan.placement.engine_groups if group.role is not Role.JUDGE}
-    paths = (bulk_link(job.cluster.link(trainer, pool)) for pool in sorted(pools))
+    streams = job.plan.placement.trainer.publishers
+    paths = (bulk_link(job.cluster.link(trainer, pool), streams) for pool in sorted(pools))
     return min(paths, key=lambda path: path.bandwidth_bytes_per_s)
 
 

@@ -104,7 +104,9 @@ class Simulation:
         self.judge = self.rewards.judge = EngineJudge(groups, clock, report)
         self.trainer = Trainer(training, job.training.context_limit, clock, report)
         weight_bytes = rollout_kinds[0].costs.weight_bytes
-        self.store = WeightStore(engine_sites(job, kinds), weight_bytes, slowest_path(job), clock, report)
+        publishers = job.plan.placement.trainer.publishers
+        sites, path = engine_sites(job, kinds), slowest_path(job)
+        self.store = WeightStore(sites, weight_bytes, path, publishers, clock, report)
         self._faults = EngineFaults(job.faults, job.seed, self.engines, clock, self._lose, report)
 
     def _table(self) -> dict[type[Command], Callable[[Any], None]]:

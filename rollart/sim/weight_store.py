@@ -38,12 +38,14 @@ class WeightStore:
         sites: Sequence[EngineSite],
         weight_bytes: float,
         link: Link,
+        publishers: int,
         clock: Clock,
         report: Callable[[Event], None],
     ) -> None:
         self._sites = sites
         self._weight_bytes = weight_bytes
         self._link = link
+        self._gather_bytes_per_s = costs.GATHER_CONVERT_BYTES_PER_S * publishers
         self._clock = clock
         self._report = report
         self._push_ends_s = 0.0
@@ -55,8 +57,7 @@ class WeightStore:
         duration_s = moved_bytes = 0.0
         if not command.broadcast or any(not site.time_shared for site in self._sites):
             moved_bytes = self._weight_bytes
-            send_s = costs.broadcast_s if command.broadcast else costs.push_s
-            duration_s = send_s(moved_bytes, self._link)
+            duration_s = costs.push_s(moved_bytes, self._link, self._gather_bytes_per_s)
         self.busy_s += duration_s
         self.bytes += moved_bytes
         self._push_ends_s = self._clock.now + duration_s

@@ -55,9 +55,9 @@ def test_each_device_loads_its_share_over_its_own_link():
     assert weights.offload_s(51.2e9, h800) == pytest.approx(1.0)
 
 
-def test_a_broadcast_passes_every_link_once():
+def test_gathering_precedes_the_transfer():
     link = Link(bandwidth_bytes_per_s=50e9, latency_s=1e-3)
-    assert weights.broadcast_s(100e9, link, gather_bytes_per_s=50e9) == pytest.approx(4.001)
+    assert weights.push_s(100e9, link, gather_bytes_per_s=50e9) == pytest.approx(4.001)
     assert weights.reshard_s(64e9, 8, 8e9) == 1.0
 
 
@@ -69,3 +69,9 @@ def test_bulk_link_gives_what_table_3_shows_for_the_protocol():
     assert weights.bulk_link(half).bandwidth_bytes_per_s == pytest.approx(6.15e9)
     assert weights.bulk_link(half).latency_s == pytest.approx(5.1)
     assert weights.bulk_link(local) is local
+
+
+def test_parallel_streams_get_no_more_than_the_link_has():
+    ethernet = Link(bandwidth_bytes_per_s=25e9, protocol=Protocol.TCP)
+    assert weights.bulk_link(ethernet, streams=4).bandwidth_bytes_per_s == pytest.approx(8.8e9)
+    assert weights.bulk_link(ethernet, streams=64).bandwidth_bytes_per_s == pytest.approx(25e9)

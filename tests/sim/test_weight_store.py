@@ -2,10 +2,11 @@
 
 import pytest
 
-from rollart.costs.weights import gather_convert_s
+from rollart.costs.weights import gather_convert_s, transfer_s
 from rollart.domain.cluster import Link
 from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.events import WeightsPulled, WeightsPushed
+from rollart.sim.clock import Clock
 from rollart.sim.weight_store import EngineSite, WeightStore
 from tests.sim.runs import Bench
 from tests.sim.toys import DEVICE, LINK
@@ -21,7 +22,7 @@ def site(**fields):
 class Stand(Bench):
     def __init__(self, *sites):
         super().__init__()
-        self.store = WeightStore(sites or (site(),), 2e9, LINK, self.clock, self.report)
+        self.store = WeightStore(sites or (site(),), 2e9, LINK, 1, self.clock, self.report)
 
     def push(self, time_s, command, *, broadcast=False):
         order = PushWeights(id=command, version=1, broadcast=broadcast)
@@ -120,3 +121,13 @@ def test_a_time_shared_engine_that_was_restarted_pulls_from_the_store():
 
 def test_releasing_memory_moves_the_weights_to_the_host():
     assert Stand(site(devices=2)).store.release_s(0) == 1.0
+
+
+def test_publishers_share_the_gathering():
+    clock = Clock()
+    sent_s = []
+    store = WeightStore((site(),), 2e9, LINK, 4, clock, lambda _: sent_s.append(clock.now))
+    store.push(PushWeights(id=0, version=1, broadcast=False))
+    clock.after(1e3, lambda _: clock.stop(), None)
+    clock.run()
+    assert sent_s == [pytest.approx(GATHER_S / 4 + transfer_s(2e9, LINK))]

@@ -7,13 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from rollart.report.figures.canvas import STAGE_COLOURS, label, new_figure, note_empty, save
-from rollart.report.spans import Span, spans
+from rollart.report.spans import Span
+from rollart.report.thinning import thinned_spans
 from rollart.runlog.header import RunHeader
 from rollart.runlog.schema import Record
 from rollart.runlog.stages import Stage
 
-MOST_SPANS = 60_000
-"""Spans read at most: some seconds of work, and more than a figure can show."""
+MOST_SPANS = 30_000
+"""Spans kept at most; more than a figure can show."""
 
 _PARTS = {
     "ResetEnvironment": ("reset", "#F0E442"),
@@ -34,7 +35,7 @@ def draw_gantt(
     trajectories: int = 40,
 ) -> None:
     """The first `steps` steps of evenly sampled trajectories, in order of their begin. Raises OutputError."""
-    shown = list(spans(records, steps=steps, limit=MOST_SPANS))
+    shown = thinned_spans(records, steps=steps, limit=MOST_SPANS).spans
     sample = _sample(shown, trajectories)
     height_px = 200 + 18 * max(len(sample), 10)
     figure, axes = new_figure(f"{header.scenario}, {header.policy}: sampled trajectories", height_px=height_px)

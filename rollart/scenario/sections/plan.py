@@ -22,6 +22,11 @@ class TrainerSection(Section):
     pipeline_parallel: Parallel = Field(default=1, description="Stages of layers")
     context_parallel: Parallel = Field(default=1, description="Devices that share a sequence")
     expert_parallel: Parallel = Field(default=1, description="Devices that share the experts of a layer")
+    publishers: Parallel = Field(
+        default=1,
+        description="Parts of the trainer that gather, convert and push their share of new weights at the same time, "
+        "each at the rate measured for a trainer of 4 nodes",
+    )
 
 
 class EngineGroupSection(Section):
