@@ -6,6 +6,7 @@
     │   └── TraceError           workload trace or profile
     ├── CapacityError            a model, batch or plan does not fit its devices (with the numbers)
     ├── OutputError              a result could not be written
+    ├── StuckError               a run cannot go on: no engine is left
     └── RunLogError              a run log is broken, or of another schema version
 
     InvariantError               a promise of the control plane is broken: a bug, never caught
@@ -36,6 +37,10 @@ class CapacityError(RollArtError):
 
 class OutputError(RollArtError):
     """A result could not be written."""
+
+
+class StuckError(RollArtError):
+    """A run cannot go on with what is left of its workers."""
 
 
 class RunLogError(RollArtError):

@@ -30,6 +30,7 @@ from rollart.domain.commands import (
     TrainBatch,
     UpdateEngine,
 )
+from rollart.domain.errors import InvariantError, StuckError
 from rollart.domain.events import EngineLost, Event, RunStarted, TimerFired, TrainingEnded
 from rollart.domain.job import Job
 from rollart.domain.plan import Role
@@ -136,9 +137,20 @@ class Simulation:
     # The loop
 
     def run(self) -> None:
-        """Simulate until the controller stops; InvariantError when it never can."""
+        """Simulate until the controller stops.
+
+        Raises StuckError when it cannot since no engine is left, InvariantError when it never does all the same.
+        """
         self.report(RunStarted())
-        self.clock.run()
+        try:
+            self.clock.run()
+        except InvariantError as error:
+            if any(worker.up for worker in self.engines):
+                raise
+            raise StuckError(
+                f"simulation: no engine is left at {self.clock.now:.0f} s and none is restarted; raise "
+                "policy.recovery.max_engine_restarts or faults.engine_mtbf_s"
+            ) from error
         write_samples(self, self._log)
 
     def report(self, event: Event) -> None:
