@@ -20,18 +20,14 @@ def parent_folder(out: Path | None, scenario: str) -> Path:
 
 
 def prepare(folder: Path) -> Path:
-    """The folder, if a run may go there; OutputError if it holds something that is not a run.
-
-    It is not made yet: a run that fails leaves nothing behind.
-    """
+    """Make the folder; OutputError if it cannot be written, or holds something that is not a run."""
     try:
-        if not folder.exists():
-            return folder
+        folder.mkdir(parents=True, exist_ok=True)
         # What a run that was stopped left behind starts with .part.
         held = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".part")}
     except OSError as error:
         raise OutputError(
-            f"{folder}: cannot be read: {error.strerror or error}; choose another folder with -o"
+            f"{folder}: cannot be written: {error.strerror or error}; choose another folder with -o"
         ) from error
     if held and not held & set(RUN_FILES) and not _holds_runs(folder):
         raise OutputError(f"{folder}: is not empty and not a run of ours; choose another folder with -o")
