@@ -73,15 +73,15 @@ class Generation:
 
     def generate(self, command: GenerateTurn) -> None:
         """Start a turn, or report the loss again where it reaches a dead engine."""
-        for index in (command.engine, command.prefill_engine):
-            if index is not None and not self._reaches(index, command):
-                return
+        worker = self.workers[command.engine]
+        if not worker.up or worker.incarnation != command.incarnation:
+            self._missed(command, command.engine, command.incarnation)
+            return
         wanted = self._episodes.tokens_to_make(command)
         truncated = wanted > command.max_tokens
         tokens = command.max_tokens if truncated else wanted
         if command.prefill_engine is not None:
-            incarnation = self.workers[command.prefill_engine].incarnation
-            self._prefill(Handoff(command, tokens, truncated, incarnation))
+            self._disaggregate(command, command.prefill_engine, tokens, truncated)
             return
         request = Request(
             request_id=command.id,
@@ -92,16 +92,17 @@ class Generation:
             shared_tokens=command.shared_tokens,
             reusable_tokens=command.reusable_tokens,
         )
-        self.workers[command.engine].submit(request, self._generated, truncated)
+        worker.submit(request, self._generated, truncated)
 
-    def _reaches(self, index: int, command: GenerateTurn) -> bool:
-        worker = self.workers[index]
-        current = index != command.engine or command.incarnation == worker.incarnation
-        if worker.up and current:
-            return True
-        incarnation = command.incarnation if index == command.engine else worker.incarnation
-        self._report(EngineLost(engine=index, incarnation=incarnation, commands=(command.id,), saved_tokens=(0,)))
-        return False
+    def _missed(self, command: GenerateTurn, engine: int, incarnation: int) -> None:
+        self._report(EngineLost(engine=engine, incarnation=incarnation, commands=(command.id,), saved_tokens=(0,)))
+
+    def _disaggregate(self, command: GenerateTurn, prefill: int, tokens: int, truncated: bool) -> None:
+        worker = self.workers[prefill]
+        if worker.up:
+            self._prefill(Handoff(command, tokens, truncated, worker.incarnation))
+        else:
+            self._missed(command, prefill, worker.incarnation)
 
     def _generated(self, completion: Completion, truncated: bool) -> None:
         self._report(
