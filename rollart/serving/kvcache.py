@@ -17,22 +17,7 @@ number of shared tokens than the group's blocks in the cache shares nothing.
 from collections import OrderedDict
 
 from rollart.serving.request import Request
-
-
-class Segment:
-    """Blocks `start .. start + blocks` of a chain, or of a group's prompt (`start` 0, whole at `limit`).
-
-    `users` running requests hold a group's segment; a chain's is always idle.
-    """
-
-    __slots__ = ("blocks", "key", "limit", "start", "users")
-
-    def __init__(self, key: int, start: int, blocks: int, limit: int) -> None:
-        self.key = key
-        self.start = start
-        self.blocks = blocks
-        self.limit = limit
-        self.users = 0
+from rollart.serving.segment import Segment
 
 
 class KVCache:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rollart.domain.errors import CapacityError, InvariantError
 
 if TYPE_CHECKING:
-    from rollart.serving.kvcache import Segment
+    from rollart.serving.segment import Segment
 
 
 class Role(enum.Enum):
