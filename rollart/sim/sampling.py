@@ -1,7 +1,6 @@
 """Counters of all workers, written to the run log at the end of every step."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from rollart.runlog.samples import (
     EngineSample,
@@ -13,26 +12,23 @@ from rollart.runlog.samples import (
 )
 from rollart.runlog.writer import RunLogWriter
 from rollart.sim.engine_worker import EngineWorker
-
-if TYPE_CHECKING:
-    from rollart.sim.simulation import Simulation
+from rollart.sim.workers import Workers
 
 
-def write_samples(simulation: "Simulation", log: RunLogWriter) -> None:
+def write_samples(workers: Workers, now: float, log: RunLogWriter) -> None:
     """One reading of every counter."""
-    now = simulation.clock.now
-    for sample in _samples(simulation):
+    for sample in _samples(workers):
         log.sample(now, sample)
 
 
-def _samples(simulation: "Simulation") -> Iterator[Sample]:
-    for worker in simulation.engines:
+def _samples(workers: Workers) -> Iterator[Sample]:
+    for worker in workers.engines:
         yield _engine_sample(worker)
-    yield TrainerSample(busy_s=simulation.trainer.busy_s)
-    yield LinkSample(link="weights", bytes=int(simulation.store.bytes), busy_s=simulation.store.busy_s)
-    for name, link in sorted(simulation.links.items()):
+    yield TrainerSample(busy_s=workers.trainer.busy_s)
+    yield LinkSample(link="weights", bytes=int(workers.store.bytes), busy_s=workers.store.busy_s)
+    for name, link in sorted(workers.links.items()):
         yield LinkSample(link=name, bytes=int(link.bytes), busy_s=link.busy_s)
-    environments, rewards = simulation.environments, simulation.rewards
+    environments, rewards = workers.environments, workers.rewards
     yield EnvironmentSample(busy_s=environments.busy_core_s, slots_s=environments.slots_s)
     yield RewardSample(
         busy_s=rewards.busy_s, billed_s=rewards.functions.billed_s, cold_starts=rewards.functions.cold_starts

@@ -31,24 +31,15 @@ from rollart.domain.commands import (
     UpdateEngine,
 )
 from rollart.domain.errors import InvariantError, StuckError
-from rollart.domain.events import EngineLost, Event, RunStarted, TimerFired, TrainingEnded
+from rollart.domain.events import Event, RunStarted, TimerFired, TrainingEnded
 from rollart.domain.job import Job
-from rollart.domain.plan import Role
 from rollart.runlog.writer import RunLogWriter
 from rollart.sched.config import ControllerConfig
 from rollart.sched.controller import Controller
-from rollart.sim.assembly import EngineKind, engine_sites, link_table, slowest_path
+from rollart.sim.assembly import EngineKind
 from rollart.sim.clock import Call, Clock
-from rollart.sim.engine_worker import EngineWorker
-from rollart.sim.environments import Environments
-from rollart.sim.episodes import Episodes
-from rollart.sim.faults import EngineFaults
-from rollart.sim.generation import Generation
-from rollart.sim.judge import EngineJudge
-from rollart.sim.rewards import Rewards
 from rollart.sim.sampling import write_samples
-from rollart.sim.trainer import Trainer
-from rollart.sim.weight_store import WeightStore
+from rollart.sim.workers import Workers
 from rollart.workload.trajectory import Workload
 
 
@@ -74,53 +65,21 @@ class Simulation:
         self._handling = False
         self._timers: set[int] = set()
         self.events = 0
-        self._make_workers(job, workload, kinds, training)
+        self.workers = Workers(job, workload, kinds, training, self.clock, self.report)
         self._execute = self._table()
 
-    def _make_workers(self, job: Job, workload: Workload, kinds: list[EngineKind], training: TrainingCosts) -> None:
-        clock, report = self.clock, self.report
-        tasks = {task.name: task for task in job.tasks}
-        per_engine = [kind for kind in kinds for _ in range(kind.group.engines)]
-        self.engines = [
-            EngineWorker(index, kind.config, kind.costs, clock, report) for index, kind in enumerate(per_engine)
-        ]
-        self._judges = [kind.group.role is Role.JUDGE for kind in per_engine]
-        self.episodes = Episodes(workload)
-        between, self.links = link_table(job, [kind.group.pool for kind in per_engine], clock)
-        rollout_kinds = [kind for kind in kinds if kind.group.role is not Role.JUDGE]
-        self.generation = Generation(
-            self.engines,
-            self.episodes,
-            between,
-            rollout_kinds[0].costs.kv_bytes_per_token,
-            job.plan.placement.kv_return,
-            clock,
-            report,
-        )
-        self.environments = Environments(job.cluster.environments, tasks, self.episodes, clock, report)
-        self.rewards = Rewards(job.cluster.serverless, tasks, self.episodes, clock, report)
-        groups: dict[str, list[EngineWorker]] = {}
-        for worker, kind in zip(self.engines, per_engine, strict=True):
-            groups.setdefault(kind.group.name, []).append(worker)
-        self.judge = self.rewards.judge = EngineJudge(groups, clock, report)
-        self.trainer = Trainer(training, job.training.context_limit, clock, report)
-        weight_bytes = rollout_kinds[0].costs.weight_bytes
-        publishers = job.plan.placement.trainer.publishers
-        sites, path = engine_sites(job, kinds), slowest_path(job)
-        self.store = WeightStore(sites, weight_bytes, path, publishers, clock, report)
-        self._faults = EngineFaults(job.faults, job.seed, self.engines, clock, self._lose, report)
-
     def _table(self) -> dict[type[Command], Callable[[Any], None]]:
-        engines, store = self.engines, self.store
+        workers = self.workers
+        engines, environments, store = workers.engines, workers.environments, workers.store
         return {
-            ResetEnvironment: self.environments.reset,
-            StepEnvironment: self.environments.step,
-            CloseEnvironment: self.environments.close,
-            GenerateTurn: self.generation.generate,
-            AbortGeneration: self.generation.abort,
-            ScoreTrajectory: self.rewards.score,
-            EndTrajectory: self._end_trajectory,
-            TrainBatch: self.trainer.train,
+            ResetEnvironment: environments.reset,
+            StepEnvironment: environments.step,
+            CloseEnvironment: environments.close,
+            GenerateTurn: workers.generation.generate,
+            AbortGeneration: workers.generation.abort,
+            ScoreTrajectory: workers.rewards.score,
+            EndTrajectory: lambda c: workers.forget(c.trajectory),
+            TrainBatch: workers.trainer.train,
             PushWeights: store.push,
             PullWeights: store.pull,
             SuspendEngine: lambda c: engines[c.engine].suspend(
@@ -128,7 +87,7 @@ class Simulation:
             ),
             UpdateEngine: lambda c: engines[c.engine].update(c, store.update_s(c)),
             ResumeEngine: lambda c: engines[c.engine].resume(c),
-            RestartEngine: self._faults.restart,
+            RestartEngine: workers.faults.restart,
             SetTimer: self._set_timer,
             CancelTimer: lambda c: self._timers.discard(c.target),
             StopRun: lambda _: self.clock.stop(),
@@ -145,13 +104,13 @@ class Simulation:
         try:
             self.clock.run()
         except InvariantError as error:
-            if any(worker.up for worker in self.engines):
+            if any(worker.up for worker in self.workers.engines):
                 raise
             raise StuckError(
                 f"simulation: no engine is left at {self.clock.now:.0f} s and none is restarted; raise "
                 "policy.recovery.max_engine_restarts or faults.engine_mtbf_s"
             ) from error
-        write_samples(self, self._log)
+        write_samples(self.workers, self.clock.now, self._log)
 
     def report(self, event: Event) -> None:
         """A fact has happened: handle it, and what follows from it at this instant."""
@@ -177,15 +136,11 @@ class Simulation:
 
     def _step_ended(self, event: TrainingEnded) -> None:
         if not self.controller.state.stopped:
-            write_samples(self, self._log)
+            write_samples(self.workers, self.clock.now, self._log)
         if self._on_step is not None:
             self._on_step(event.version, self.clock.now)
 
     # Small commands
-
-    def _end_trajectory(self, command: EndTrajectory) -> None:
-        self.episodes.end(command.trajectory)
-        self.generation.forget(command.trajectory)
 
     def _set_timer(self, command: SetTimer) -> None:
         self._timers.add(command.id)
@@ -196,12 +151,3 @@ class Simulation:
         if command_id in self._timers:
             self._timers.remove(command_id)
             self.report(TimerFired(command_id=command_id))
-
-    def _lose(self, index: int) -> None:
-        if not self._judges[index]:
-            self.generation.lose(index)
-            return
-        worker = self.engines[index]
-        judgements = list(worker.kill())
-        self.report(EngineLost(engine=index, incarnation=worker.incarnation, commands=(), saved_tokens=()))
-        self.judge.lost(judgements)

@@ -50,7 +50,7 @@ def test_counters_go_on_through_a_restart():
     faults = Faults(engine_restart_s=1.0, preemptions=(Preemption(time_s=9.0, engine=0, away_s=1.0),))
     finished = run(job(policy="sync+", steps=4, faults=faults), same_for_all(outputs=(64,)))
     samples = [sample for _, sample in finished.of(EngineSample)]
-    assert finished.simulation.engines[0].incarnation == 1
+    assert finished.simulation.workers.engines[0].incarnation == 1
     for before, after in pairwise(samples):
         assert after.busy_s >= before.busy_s
         assert after.decode_tokens >= before.decode_tokens
