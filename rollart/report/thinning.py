@@ -27,10 +27,9 @@ def thinned_spans(records: Iterable[tuple[int, float, Record]], *, steps: int | 
         if span.trajectory is not None and span.trajectory % stride:
             continue
         kept.append(span)
-        while len(kept) > room:
+        if len(kept) > room:
             stride *= 2
-            thinner = [each for each in kept if each.trajectory is None or each.trajectory % stride == 0]
-            others = sum(each.trajectory is None for each in thinner)
-            room = max(limit, 2 * others)
-            kept = thinner
+            kept = [each for each in kept if each.trajectory is None or each.trajectory % stride == 0]
+            # Where little could be left out, the next try waits until there is enough that is new.
+            room = limit if len(kept) <= 0.9 * limit else 2 * len(kept)
     return ThinnedSpans(spans=kept, stride=stride)

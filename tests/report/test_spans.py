@@ -10,13 +10,13 @@ from rollart.runlog.stages import Stage
 from tests.runlog.scripts import Line, generate, one_step_run, ready, records_of, reset, step
 
 
-def shown(script: list[Line], *, steps: int | None = None, limit: int = 100) -> list[tuple[str, float, float, str]]:
-    found = spans(records_of(script), steps=steps, limit=limit)
+def shown(script: list[Line], *, steps: int | None = None) -> list[tuple[str, float, float, str]]:
+    found = spans(records_of(script), steps=steps)
     return [(span.what, span.begin_s, span.end_s, span.outcome) for span in found]
 
 
 def test_a_span_is_a_command_from_issue_to_answer() -> None:
-    found = list(spans(records_of(one_step_run()), steps=None, limit=100))
+    found = list(spans(records_of(one_step_run()), steps=None))
     assert found[1] == Span(
         what="GenerateTurn",
         stage=Stage.GENERATION,
@@ -80,9 +80,5 @@ def test_what_is_open_at_the_stop_is_stopped() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_only_the_first_steps_are_read(toy: Any, steps: int) -> None:
-    last_s = max(span.end_s for span in spans(toy.records(), steps=steps, limit=10_000))
+    last_s = max(span.end_s for span in spans(toy.records(), steps=steps))
     assert last_s == toy.statistics.steps[steps - 1].end_s
-
-
-def test_the_limit_holds(toy: Any) -> None:
-    assert len(list(spans(toy.records(), steps=None, limit=17))) == 17
