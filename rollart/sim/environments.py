@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from rollart.costs.environment import step_s
 from rollart.domain.cluster import EnvironmentHosts, Link
 from rollart.domain.commands import CloseEnvironment, ResetEnvironment, StepEnvironment
 from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, EnvironmentReady, EnvironmentStepped, Event
@@ -134,7 +135,7 @@ class Environments:
     ) -> None:
         cores = made.busy_cores = made.cores
         self._demand = demand = self._demand + cores
-        duration_s = work_s if demand <= self._cores else work_s * demand / self._cores
+        duration_s = work_s if demand <= self._cores else step_s(work_s, demand, self._cores)
         if outcome is StepOutcome.TIMEOUT:
             # The environment's own session gives up after the recorded wait, if the command does not before.
             duration_s, then = min(work_s, command.timeout_s), self._timed_out
