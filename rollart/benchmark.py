@@ -50,10 +50,15 @@ _PROFILE: dict[str, Any] = {
 }
 
 
-def bench_job(engines: int, steps: int) -> Job:
+def trainer_devices(engines: int) -> int:
+    """Devices that train beside `engines` of rollout: a fourth, in whole nodes."""
+    return max(8, engines // 4 // 8 * 8)
+
+
+def bench_job(engines: int, steps: int, trajectories_per_engine: int = 64) -> Job:
     """The job of the benchmark on `engines` H800 of rollout, with a batch in proportion."""
     h800 = devices()["H800"]
-    trainer = max(8, engines // 4 // 8 * 8)
+    trainer = trainer_devices(engines)
     link = Link(bandwidth_bytes_per_s=50e9, latency_s=5e-6)
     placement = Placement(
         engine_groups=(EngineGroup(name="rollout", pool="h800", engines=engines, tensor_parallel=1, max_num_seqs=256),),
@@ -71,17 +76,18 @@ def bench_job(engines: int, steps: int) -> Job:
         ),
         model=models()["Qwen3-8B"],
         tasks=(Task(name="agent", share=1.0, group_size=8, max_turns=30),),
-        training=Training(batch_size=64 * engines, context_limit=16384),
+        training=Training(batch_size=trajectories_per_engine * engines, context_limit=16384),
         plan=Plan(placement=placement, policy=resolve("rollart")),
         steps=steps,
     )
 
 
-def bench_run(engines: int, steps: int) -> SimulationResult:
+def bench_run(engines: int, steps: int, trajectories_per_engine: int = 64) -> SimulationResult:
     """Simulate the benchmark with the run log written to a temporary folder."""
     workload = ProfileWorkload(profile_from_mapping(_PROFILE, "bench profile"), 0)
     with tempfile.TemporaryDirectory() as folder:
-        return simulate(bench_job(engines, steps), workload, log_path=Path(folder) / "runlog.parquet")
+        job = bench_job(engines, steps, trajectories_per_engine)
+        return simulate(job, workload, log_path=Path(folder) / "runlog.parquet")
 
 
 def bare_simpy_events_per_s() -> float:
