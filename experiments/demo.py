@@ -146,7 +146,7 @@ def task_row(task: TaskInfo) -> tuple[str, ...]:
 def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     """A row for each policy: what its step waits for, and what it costs, beside RollArt's."""
     reference_s = next(each.summary["step_time_s"]["mean"] for each in outcomes if each.policy == "rollart")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for each in outcomes:
         step_s = each.summary["step_time_s"]["mean"]
         rows.append(

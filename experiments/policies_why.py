@@ -35,8 +35,12 @@ QUESTIONS = (
     Question("barrier: 128 trajectories, sync+", "paper-128-h800", ("training.batch_size=128", "policy=sync+")),
     Question("barrier: one task, sync", "paper-128-h800", (SWE_ONLY, "training.batch_size=128", "policy=sync")),
     Question("barrier: one task, sync+", "paper-128-h800", (SWE_ONLY, "training.batch_size=128", "policy=sync+")),
+    Question("barrier: one group, sync", "paper-128-h800", (SWE_ONLY, "training.batch_size=8", "policy=sync")),
+    Question("barrier: one group, sync+", "paper-128-h800", (SWE_ONLY, "training.batch_size=8", "policy=sync+")),
     Question("hardware: rollart on 128 H800", "paper-128-h800", ("policy=rollart",)),
     Question("prefetch off", "paper-128", ("policy={preset: rollart, sync: {prefetch: false}}",)),
+    Question("push by 8 publishers", "paper-128", ("placement.trainer.publishers=8", "policy=rollart")),
+    Question("push by 8 publishers, areal", "paper-128-h800", ("placement.trainer.publishers=8", "policy=areal")),
     Question(
         "redundancy off",
         "paper-128",
