@@ -25,6 +25,7 @@ ALLOWED = {
     "runlog": {"domain"},
     "catalog": {"domain"},
     "serving": {"domain", "costs"},
+    "loadtest": BELOW_SCHED | {"report"},
     "sched": BELOW_SCHED,
     "sim": BELOW_DRIVERS,
     "exec": BELOW_DRIVERS,
@@ -32,7 +33,7 @@ ALLOWED = {
     "scenario": {"domain", "catalog", "costs", "workload", "runlog", "sched"},
     "benchmark": BELOW_DRIVERS | {"sim", "catalog"},
     "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark"},
-    "cli": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "api"},
+    "cli": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "api", "loadtest"},
 }
 """Package -> the other packages that it may import. The facade `rollart` itself belongs to nobody's layer."""
 

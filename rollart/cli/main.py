@@ -8,6 +8,7 @@ from rollart import __version__
 from rollart.cli.bench import bench
 from rollart.cli.check import check
 from rollart.cli.doctor import doctor
+from rollart.cli.engine import engine_app
 from rollart.cli.guard import GuardedGroup
 from rollart.cli.simulate import simulate
 from rollart.cli.trace import trace_app
@@ -41,6 +42,7 @@ def options(
 app.command()(simulate)
 app.command()(check)
 app.add_typer(trace_app, name="trace")
+app.add_typer(engine_app, name="engine")
 app.command()(doctor)
 app.command()(bench)
 

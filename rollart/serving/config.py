@@ -1,14 +1,20 @@
-"""What one engine is set to: the scheduler's limits and the size of its KV cache."""
+"""What one engine is set to: how it schedules, the scheduler's limits, and the size of its KV cache."""
 
 from dataclasses import dataclass
 
 from rollart.domain.errors import InputError
+
+SCHEDULERS = ("vllm", "sglang")
+"""Whose rules an engine can follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Limits of one engine, named as in vLLM.
 
+    `scheduler` is one of `SCHEDULERS`: "vllm" mixes prompt chunks into iterations that decode; "sglang" lets
+    prompts go first, in iterations of their own, and counts KV by the token (`block_size` 1). `prefix_tokens`
+    above 0 makes the prefix cache go by the names in `Request.prefix`, each of so many tokens.
     `scheduling_lag` is 1 under asynchronous scheduling: an iteration is composed one iteration before it
     starts, so arrivals join and finished slots are free one iteration later.  `keep_kv_on_update` keeps
     both running KV and the prefix cache, made by the old weights, through a weight update.
@@ -22,6 +28,8 @@ class EngineConfig:
     prefix_caching: bool = True
     scheduling_lag: int = 0
     keep_kv_on_update: bool = False
+    scheduler: str = "vllm"
+    prefix_tokens: int = 0
 
     def __post_init__(self) -> None:
         for name in ("max_num_seqs", "kv_blocks", "block_size"):
@@ -35,6 +43,21 @@ class EngineConfig:
         if self.scheduling_lag not in (0, 1):
             raise InputError(
                 f"engine scheduling_lag is {self.scheduling_lag}; 0 is synchronous, 1 asynchronous scheduling"
+            )
+
+        self._check_scheduler()
+        if self.prefix_tokens < 0 or self.prefix_tokens % self.block_size:
+            raise InputError(
+                f"engine prefix_tokens is {self.prefix_tokens}; it must be 0 or a multiple of block_size"
+                f" {self.block_size}"
+            )
+
+    def _check_scheduler(self) -> None:
+        if self.scheduler not in SCHEDULERS:
+            raise InputError(f"engine scheduler {self.scheduler!r} is not known; one of: {', '.join(SCHEDULERS)}")
+        if self.scheduler == "sglang" and self.block_size != 1:
+            raise InputError(
+                f"engine block_size is {self.block_size}; the sglang scheduler counts KV by the token: it must be 1"
             )
 
     @property

@@ -18,6 +18,7 @@ from rollart.costs.interface import EngineCosts, LinearPiece
 from rollart.domain.errors import InvariantError
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Counters, Usage
+from rollart.serving.prefill_first import PrefillFirst
 from rollart.serving.request import Completion, Request, check_request, completion_of
 from rollart.serving.scheduler import Scheduler
 from rollart.serving.step import Step
@@ -61,7 +62,8 @@ class Engine:
         self._max_running = config.max_num_seqs
         self._kv_capacity_tokens = config.kv_capacity_tokens
         self._counters = Counters()
-        self._scheduler = Scheduler(config, self._counters)
+        kind = PrefillFirst if config.scheduler == "sglang" else Scheduler
+        self._scheduler = kind(config, self._counters)
         self._step = Step()
         self._stepping = False
         self._suspended = False
@@ -188,7 +190,7 @@ class Engine:
         if self._stepping:
             ended = self._step.iterations_ended(now)
             counters.iterations += ended
-            counters.decode_tokens += ended * self._scheduler.batch.size
+            counters.decode_tokens += ended * self._scheduler.decoding
             counters.busy_s += now - self._step.start_s
         self._observe_kv(now)
         self._scheduler.clear()
@@ -225,7 +227,7 @@ class Engine:
             busy_s=busy_s,
             iterations=c.iterations + iterations,
             prefill_tokens=c.prefill_tokens,
-            decode_tokens=c.decode_tokens + iterations * batch.size,
+            decode_tokens=c.decode_tokens + iterations * scheduler.decoding,
             cached_tokens=c.cached_tokens,
             lost_history_tokens=c.lost_history_tokens,
             preempted_tokens=c.preempted_tokens,
@@ -248,7 +250,7 @@ class Engine:
         counters = self._counters
         counters.busy_s += now - step.start_s
         counters.iterations += step.iterations
-        counters.decode_tokens += step.iterations * scheduler.batch.size
+        counters.decode_tokens += step.iterations * scheduler.decoding
         finished = scheduler.end_iterations(step.iterations, now)
         counters.observe_kv(scheduler.kv, now)
         if finished:
@@ -299,7 +301,8 @@ class Engine:
             return
         step = self._step
         if chunks:
-            duration_s = self._costs.mixed_s(batch.size, batch.tokens, chunks)
+            decoding = scheduler.decoding
+            duration_s = self._costs.mixed_s(decoding, batch.tokens if decoding else 0, chunks)
             step.begin(now, 1, duration_s, 0.0, 0, 0)
         else:
             asked, piece = self._pieces.get(batch.size, _NOTHING_ASKED)
@@ -371,6 +374,8 @@ class Engine:
         ended = self._step.iterations_ended(now) if self._stepping else 0
         if request in scheduler.prefilling or request is scheduler.partial:
             return made + (1 if ended and request is not scheduler.partial else 0)
+        if not scheduler.decoding:
+            ended = 0
         return request.kv_offset + scheduler.batch.iteration + ended + 1 - request.context_tokens
 
     def _check_time(self, now: float) -> None:

@@ -39,6 +39,8 @@ class Request:
     `chain` keys the trajectory; `group` the prompt whose `shared_tokens` leading tokens are common (one
     value per group).  `context_tokens` is the whole prompt: earlier turns and tokens made before a migration
     belong to it.  The leading `reusable_tokens` are identical to what the chain held before.
+    `prefix` names the leading blocks of the prompt, each for itself and all before it, where
+    `EngineConfig.prefix_tokens` says how long they are; chain and group are not looked at then.
     `output_tokens` will be made here; a PREFILL request makes one, whatever it says.
     """
 
@@ -58,6 +60,8 @@ class Request:
         "output_tokens",
         "peak_tokens",
         "preemptions",
+        "prefix",
+        "prefix_segments",
         "recomputed_tokens",
         "request_id",
         "reusable_tokens",
@@ -80,6 +84,7 @@ class Request:
         shared_tokens: int = 0,
         reusable_tokens: int = 0,
         role: Role = Role.BOTH,
+        prefix: tuple[int, ...] = (),
     ) -> None:
         self.request_id = request_id
         self.chain = chain
@@ -89,6 +94,7 @@ class Request:
         self.reusable_tokens = reusable_tokens
         self.output_tokens = 1 if role is Role.PREFILL else output_tokens
         self.role = role
+        self.prefix = prefix
         # From here on the engine's.  `known_tokens` (prompt and tokens made) and `computed_tokens` (those
         # with KV) stand still while the request decodes: then kv_offset + iteration index have KV.
         self.known_tokens = context_tokens
@@ -99,6 +105,8 @@ class Request:
         # Order of admission, 0 while not running: an entry of the finish heap with another one is stale.
         self.ticket = 0
         self.group_segment: Segment | None = None
+        # The named leading blocks that it holds, from the first on.
+        self.prefix_segments: list[Segment] | None = None
         self.shared_blocks = 0
         # Leading tokens that were computed before; computing them again is a loss.
         self.peak_tokens = 0

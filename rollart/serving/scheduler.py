@@ -14,6 +14,7 @@ from rollart.serving.batch import DecodeBatch
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Counters
 from rollart.serving.kvcache import KVCache
+from rollart.serving.prefix_names import NamedPrefixCache
 from rollart.serving.request import Loss, Request
 
 
@@ -27,6 +28,7 @@ class Scheduler:
         "arrived_kv",
         "batch",
         "counters",
+        "decoding",
         "held",
         "kv",
         "partial",
@@ -39,7 +41,11 @@ class Scheduler:
     def __init__(self, config: EngineConfig, counters: Counters) -> None:
         self._max_running = config.max_num_seqs
         self._budget_tokens = config.max_num_batched_tokens
-        self.kv = KVCache(config.kv_blocks, config.block_size, config.prefix_caching)
+        self.kv: KVCache
+        if config.prefix_tokens:
+            self.kv = NamedPrefixCache(config.kv_blocks, config.block_size, config.prefix_caching, config.prefix_tokens)
+        else:
+            self.kv = KVCache(config.kv_blocks, config.block_size, config.prefix_caching)
         self.batch = DecodeBatch(config.block_size)
         self.counters = counters
         self._tickets = 0
@@ -58,6 +64,8 @@ class Scheduler:
         self.prefilling: list[Request] = []
         self.arrived_kv: list[Request] = []
         self.preempting = False
+        # Requests that the iteration under way gives a token each.
+        self.decoding = 0
 
     def compose(self, now: float) -> list[tuple[int, int]]:
         """Form the iteration that starts now, and return its prompt chunks (new tokens, tokens with KV).
@@ -79,6 +87,7 @@ class Scheduler:
             budget -= self._continue_partial(self.partial, budget, chunks)
         if self.waiting and not self.preempting:
             self._admit(now, budget, chunks)
+        self.decoding = batch.size
         return chunks
 
     def end_iterations(self, iterations: int, now: float) -> list[Request]:
@@ -159,29 +168,33 @@ class Scheduler:
 
     def _admit(self, now: float, budget: int, chunks: list[tuple[int, int]]) -> None:
         """Admit while budget, slots and blocks last; the first request that does not fit stops all."""
-        waiting, running, counters = self.waiting, self.running, self.counters
+        waiting = self.waiting
         admit = self.kv.admit
-        slots = self._max_running - len(running) - len(self.held)
+        slots = self._max_running - len(self.running) - len(self.held)
         while waiting and slots > 0 and budget > 0:
             request = waiting[0]
             chunk = admit(request, budget)
             if not chunk:
                 return
-            waiting.popleft()
-            running[request] = None
             slots -= 1
             budget -= chunk
-            self._tickets += 1
-            request.ticket = self._tickets
-            if request.scheduled_s is None:
-                request.scheduled_s = now
-                request.cached_tokens = request.computed_tokens
-                counters.cached_tokens += request.computed_tokens
+            self._begin_first(request, now)
             if request.kv_arrives:
                 self.arrived_kv.append(request)
                 self.batch.join(request)
             else:
                 self._add_chunk(request, chunk, chunks)
+
+    def _begin_first(self, request: Request, now: float) -> None:
+        """The first waiting request runs from now on."""
+        self.waiting.popleft()
+        self.running[request] = None
+        self._tickets += 1
+        request.ticket = self._tickets
+        if request.scheduled_s is None:
+            request.scheduled_s = now
+            request.cached_tokens = request.computed_tokens
+            self.counters.cached_tokens += request.computed_tokens
 
     def _add_chunk(self, request: Request, chunk: int, chunks: list[tuple[int, int]]) -> None:
         computed = request.computed_tokens

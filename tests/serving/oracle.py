@@ -6,6 +6,7 @@ It keeps the rules of `rollart.serving.engine` with none of its arithmetic: no c
 from math import inf
 
 from rollart.serving import Completion, EngineConfig, Loss, Request, Role
+from rollart.serving.prefill_first import MOST_RESERVED_TOKENS, RESERVED_SHARE
 
 
 class Row:
@@ -223,9 +224,12 @@ class Oracle:
         self.scheduled = []
         self.preempting = False
         budget = self.config.max_num_batched_tokens
-        budget = self.schedule_running(budget)
-        if not self.preempting:
-            self.schedule_waiting(budget, now)
+        if self.config.scheduler == "sglang":
+            self.schedule_prompts_first(budget, now)
+        else:
+            budget = self.schedule_running(budget, self.rows_running)
+            if not self.preempting:
+                self.schedule_waiting(budget, now)
         if not self.scheduled:
             if seen < inf:
                 self.begin(now, inf)
@@ -237,8 +241,29 @@ class Oracle:
         self.next_wake = now + self.duration_s()
         self.check()
 
-    def schedule_running(self, budget: int) -> int:
-        for row in list(self.rows_running):
+    def schedule_prompts_first(self, budget: int, now: float) -> None:
+        budget = self.schedule_running(budget, [row for row in self.rows_running if not row.decoding])
+        if not self.preempting:
+            self.schedule_waiting(budget, now)
+        if not self.scheduled:
+            self.schedule_running(budget, [row for row in self.rows_running if row.decoding])
+
+    def has_room(self, row: Row) -> bool:
+        """SGLang's estimate: prompt and output of the row, and what those that run may still need."""
+
+        def left(r: Row) -> int:
+            return min(r.request.output_tokens - r.made, MOST_RESERVED_TOKENS)
+
+        if self.config.scheduler != "sglang" or not self.rows_running:
+            return True
+        fresh = [r for r in self.rows_running if r in self.admitted_now]
+        old = [r for r in self.rows_running if r not in self.admitted_now]
+        promised = sum(r.known + left(r) - 1 - len(r.table) for r in fresh)
+        reserved = promised + RESERVED_SHARE * sum(left(r) for r in old)
+        return row.known + left(row) - 1 + reserved <= self.kv.available()
+
+    def schedule_running(self, budget: int, rows: list[Row]) -> int:
+        for row in list(rows):
             if row not in self.rows_running:
                 break
             tokens = 1 if row.decoding else min(row.known - row.computed, budget)
@@ -256,10 +281,13 @@ class Oracle:
         return budget
 
     def schedule_waiting(self, budget: int, now: float) -> None:
+        self.admitted_now: list[Row] = []
         while self.queue and budget > 0:
             if len(self.rows_running) + len(self.held) >= self.config.max_num_seqs:
                 return
             row = self.queue[0]
+            if not self.has_room(row):
+                return
             found = self.kv.find(row, self.shares_of(row))
             computed = len(found) * self.config.block_size
             tokens = min(row.known - computed, budget)
@@ -269,7 +297,7 @@ class Oracle:
             idle_hits = sum(self.kv.users[block] == 0 for block in found)
             if -(-end // self.config.block_size) - len(found) > self.kv.available() - idle_hits:
                 return
-            self.queue.pop(0)
+            self.admitted_now.append(self.queue.pop(0))
             self.kv.hold(row, found)
             self.rows_running.append(row)
             if row.scheduled_s is None:

@@ -12,9 +12,9 @@ seeds = st.integers(0, 2**32)
 
 
 @st.composite
-def configs(draw):
+def configs(draw, scheduler="vllm"):
     """Engines small enough for preemption and eviction to be common."""
-    block_size = draw(st.sampled_from([1, 4, 16]))
+    block_size = 1 if scheduler == "sglang" else draw(st.sampled_from([1, 4, 16]))
     max_num_seqs = draw(st.sampled_from([1, 2, 4, 16]))
     return EngineConfig(
         max_num_seqs=max_num_seqs,
@@ -24,6 +24,7 @@ def configs(draw):
         prefix_caching=draw(st.sampled_from([True, True, True, False])),
         scheduling_lag=draw(st.integers(0, 1)),
         keep_kv_on_update=draw(st.sampled_from([False, False, True])),
+        scheduler=scheduler,
     )
 
 
@@ -66,6 +67,17 @@ def test_same_as_oracle(seed, config, bend, roles, oracle, run_workload, make_wo
 def test_same_as_oracle_when_moments_coincide(seed, config, oracle, run_workload, make_workload, bent_costs):
     """Dyadic costs and times on a grid: submissions, aborts and suspensions fall on boundaries exactly."""
     assert_same(config, bent_costs(), seed, oracle, run_workload, make_workload, tick_s=1 / 64)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=seeds,
+    config=configs(scheduler="sglang"),
+    bend=st.sampled_from([inf, 64.0]),
+    tick_s=st.sampled_from([0.0, 1 / 64]),
+)
+def test_same_as_oracle_with_prompts_first(seed, config, bend, tick_s, oracle, run_workload, make_workload, bent_costs):
+    assert_same(config, bent_costs(bend), seed, oracle, run_workload, make_workload, tick_s=tick_s)
 
 
 @pytest.mark.slow

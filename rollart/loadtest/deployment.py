@@ -1,0 +1,101 @@
+"""Which engine is under load: model, device, split, precision, and the limits a server would start with."""
+
+from dataclasses import dataclass, replace
+
+from rollart.costs.engine_shape import EngineShape
+from rollart.costs.interface import EngineCosts
+from rollart.costs.roofline import RooflineEngine
+from rollart.domain.device import COMPUTE_PRECISION, Device
+from rollart.domain.errors import InputError
+from rollart.domain.model import BYTES_PER_QUANTISED_WEIGHT, Model
+from rollart.serving import Engine, EngineConfig
+
+_LARGE_DEVICE_BYTES = 70 * 2**30
+"""vLLM's servers start with larger limits on devices with at least so much memory, A100 excepted."""
+_VLLM_BLOCK_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """One engine of a model on devices, as a server would run it; None takes the server's default.
+
+    Both schedulers run asynchronously, as vLLM from 0.14 and SGLang from 0.4 do: an iteration is composed while the one
+    before it runs.
+    """
+
+    model: Model
+    device: Device
+    tensor_parallel: int = 1
+    precision: str | None = None
+    """Of the weights; the one the model is published in, if None."""
+    kv_dtype: str = "bf16"
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    scheduler: str = "vllm"
+    prefix_tokens: int = 0
+
+    def costs(self) -> EngineCosts:
+        """Iteration times; CapacityError with the numbers where the model does not fit."""
+        return RooflineEngine(self.shape)
+
+    @property
+    def shape(self) -> EngineShape:
+        """The engine as the cost models know it. Raises InputError or CapacityError."""
+        batched, seqs = self._limits()
+        return EngineShape(
+            model=self.model,
+            device=self.device,
+            tensor_parallel=self.tensor_parallel,
+            precision=weight_precision(self.precision or self.model.native_precision),
+            kv_dtype="bf16" if self.kv_dtype == "auto" else self.kv_dtype,
+            max_num_seqs=seqs,
+            max_num_batched_tokens=batched,
+        )
+
+    def engines(self, count: int = 1) -> list[Engine]:
+        """So many equal engines, which share one cost model."""
+        costs = self.costs()
+        config = self.config(costs)
+        return [Engine(config, costs) for _ in range(count)]
+
+    def config(self, costs: EngineCosts) -> EngineConfig:
+        """What the engine is set to, with the KV that the costs say it can hold."""
+        block = 1 if self.scheduler == "sglang" else _VLLM_BLOCK_TOKENS
+        batched, seqs = self._limits()
+        return EngineConfig(
+            max_num_seqs=seqs,
+            max_num_batched_tokens=batched,
+            kv_blocks=max(1, costs.kv_capacity_tokens // block),
+            block_size=block,
+            scheduling_lag=1,
+            scheduler=self.scheduler,
+            prefix_tokens=self.prefix_tokens,
+        )
+
+    def with_prefix_tokens(self, prefix_tokens: int) -> "Deployment":
+        """The same, with a prefix cache that goes by names of so many tokens."""
+        return replace(self, prefix_tokens=prefix_tokens)
+
+    def widened(self) -> str | None:
+        """A sentence where the device must widen the weights before it multiplies, for lack of units; else None."""
+        precision = self.shape.precision
+        compute = COMPUTE_PRECISION[precision]
+        if compute in self.device.flops_per_s:
+            return None
+        return f"{self.device.name} does not multiply in {compute}: {precision} weights are widened to bf16 first"
+
+    def _limits(self) -> tuple[int, int]:
+        """Token budget of an iteration and most requests at once."""
+        large = self.device.memory_bytes >= _LARGE_DEVICE_BYTES and not self.device.name.startswith("A100")
+        batched = self.max_num_batched_tokens or (8192 if large else 2048)
+        seqs = self.max_num_seqs or min(1024 if large else 256, batched)
+        return batched, seqs
+
+
+def weight_precision(name: str) -> str:
+    """The precision of the cost models that a server's name for it stands for. Raises InputError."""
+    found = {"fp4": "mxfp4", "bfloat16": "bf16", "float16": "fp16"}.get(name, name)
+    if found not in BYTES_PER_QUANTISED_WEIGHT:
+        known = ", ".join(BYTES_PER_QUANTISED_WEIGHT)
+        raise InputError(f"precision {name!r} is not known; one of: {known}, fp4")
+    return found
