@@ -187,7 +187,7 @@ def test_a_model_that_does_not_fit_is_one_line(invoke: Invoke, calls: list[dict[
         (["trace", "synth", PROFILE, "-o", "z.jsonl", "--task", "nope"], 1, "has no task 'nope'; it has FrozenLake"),
         (["trace", "synth", PROFILE, "-o", "/proc/nope/z.jsonl"], 1, "error: /proc/nope/z.jsonl: cannot be written"),
         (["trace", "synth", PROFILE, "-o", "z.jsonl", "--groups", "0"], 2, "'--groups'"),
-        (["engine", "load", "--model", "nope"], 2, "No such command 'engine'"),
+        (["engine", "load", "--model", "nope"], 2, "Missing option '--device'"),
     ],
 )
 @pytest.mark.usefixtures("calls")
