@@ -1,7 +1,8 @@
 """Latent normals: how a figure's draws depend on its prompt, its trajectory and its turn.
 
 A latent score is sqrt(prompt share) * prompt + sqrt(member share) * member + sqrt(rest) * turn, of independent
-standard normals; it is again a standard normal, and the figure's quantile function makes a value of it.
+standard normals; it is again a standard normal, and the figure's quantile function makes a value of it. The member's
+normal may in turn be r * (score of the number of turns) + sqrt(1 - r^2) * noise.
 """
 
 import math
@@ -28,7 +29,15 @@ class TrajectoryLatent:
 
     def value(self, prompt_score: float, member_noise: float) -> float:
         """The value of one trajectory."""
-        return self._law.at(self._prompt * prompt_score + self._member * member_noise)
+        return self._law.at(self.score(prompt_score, member_noise))
+
+    def score(self, prompt_score: float, member_noise: float) -> float:
+        """The standard normal behind the value."""
+        return self._prompt * prompt_score + self._member * member_noise
+
+    def at(self, score: float) -> float:
+        """The value at a score."""
+        return self._law.at(score)
 
 
 class TurnLatents:
@@ -40,25 +49,40 @@ class TurnLatents:
 
     def __init__(self, figures: Sequence[Figure]) -> None:
         self._prompt = [math.sqrt(figure.prompt_share) for figure in figures]
-        self._member = [math.sqrt(figure.member_share) for figure in figures]
+        members = [math.sqrt(figure.member_share) for figure in figures]
+        with_turns = [figure.turns_correlation for figure in figures]
+        self._member = [m * math.sqrt(1.0 - r * r) for m, r in zip(members, with_turns, strict=True)]
+        self._with_turns = [m * r for m, r in zip(members, with_turns, strict=True)]
         rest = [max(0.0, 1.0 - figure.prompt_share - figure.member_share) for figure in figures]
         self._turn = np.sqrt(np.array(rest))[:, np.newaxis]
         self._logarithmic = [figure.law.logarithmic for figure in figures]
+        self._factors = [(row, figure.by_turn) for row, figure in enumerate(figures) if figure.by_turn is not None]
         self._axis, self._values = _side_by_side(figures)
 
     def values(
-        self, prompt_score: float, member_noise: Sequence[float], turn_noise: NDArray[np.float64]
+        self,
+        prompt_score: float,
+        turns_score: float,
+        member_noise: Sequence[float],
+        turn_noise: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """One row per figure, one column per turn; `turn_noise` has that shape, `member_noise` one per figure."""
+        """One row per figure, one column per turn; `turn_noise` has that shape, `member_noise` one per figure.
+
+        `turns_score` is the trajectory's score of its number of turns.
+        """
         levels = [
-            row * _ROW_WIDTH + prompt * prompt_score + member * noise
-            for row, (prompt, member, noise) in enumerate(zip(self._prompt, self._member, member_noise, strict=True))
+            row * _ROW_WIDTH + prompt * prompt_score + with_turns * turns_score + member * noise
+            for row, (prompt, with_turns, member, noise) in enumerate(
+                zip(self._prompt, self._with_turns, self._member, member_noise, strict=True)
+            )
         ]
         scores = turn_noise * self._turn + np.array(levels)[:, np.newaxis]
         values: NDArray[np.float64] = np.interp(scores, self._axis, self._values)
         for row, logarithmic in enumerate(self._logarithmic):
             if logarithmic:
                 np.exp(values[row], out=values[row])
+        for row, factors in self._factors:
+            values[row] *= factors.upto(values.shape[1])
         return values
 
 

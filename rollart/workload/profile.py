@@ -7,6 +7,7 @@ that text stays in the file and in `Figure.source`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rollart.workload.by_turn import TurnFactors
 from rollart.workload.quantiles import QuantileFunction
 
 GUESS = "guess"
@@ -26,6 +27,10 @@ class Figure:
     prompt_share: float
     member_share: float
     source: str
+    turns_correlation: float = 0.0
+    """Of the member's part with the trajectory's number of turns, both as latent normals; per-turn figures only."""
+    by_turn: TurnFactors | None = None
+    """What a draw of turn k is multiplied by; per-turn figures only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

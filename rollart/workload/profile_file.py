@@ -3,6 +3,7 @@
 import reprlib
 from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -32,6 +33,18 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 def load_profile(path: Path) -> Profile:
     """Read and check a profile file; TraceError names file, key, value and what would be right."""
+    return profile_from_mapping(_read_document(path), str(path))
+
+
+def load_document(path: Path) -> Mapping[str, Any]:
+    """The keys of a profile file, as they stand there, once they were checked as in `load_profile`."""
+    document = _read_document(path)
+    profile_from_mapping(document, str(path))
+    assert isinstance(document, Mapping), "refused above"
+    return document
+
+
+def _read_document(path: Path) -> object:
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
@@ -40,10 +53,9 @@ def load_profile(path: Path) -> Profile:
     if len(content) > _MAX_FILE_BYTES:
         raise TraceError(f"{path}: longer than {_MAX_FILE_BYTES >> 20} MiB; a profile is a short YAML file")
     try:
-        document = yaml.load(content, Loader=_UniqueKeyLoader)
+        return yaml.load(content, Loader=_UniqueKeyLoader)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise TraceError(f"{path}: is not YAML: {' '.join(str(error).split())[:200]}") from error
-    return profile_from_mapping(document, str(path))
 
 
 def profile_from_mapping(document: object, place: str) -> Profile:

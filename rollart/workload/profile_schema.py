@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from rollart.workload.by_turn import TurnFactors
 from rollart.workload.profile import (
     GUESS,
     Compaction,
@@ -58,6 +59,8 @@ class _FigureKeys(_Sourced):
     max: float | None = Field(default=None, ge=0.0, le=_LARGEST)
     prompt_share: Share = 0.0
     member_share: Share = 0.0
+    turns_correlation: float = Field(default=0.0, ge=-1.0, le=1.0)
+    by_turn: dict[Annotated[int, Field(le=_MOST_TURNS)], float] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -69,6 +72,10 @@ class _FigureKeys(_Sourced):
             raise ValueError("has a tail behind its maximum; leave out the quantile 1")
         if self.prompt_share + self.member_share > 1.0:
             raise ValueError(f"prompt_share + member_share is {self.prompt_share + self.member_share:g}; at most 1")
+        if self.turns_correlation and not self.member_share:
+            raise ValueError("has a turns_correlation but no member_share, which is the part that it correlates")
+        if self.by_turn is not None:
+            TurnFactors(self.by_turn)
         return self
 
     def largest(self) -> float:
@@ -86,6 +93,8 @@ class _FigureKeys(_Sourced):
             prompt_share=self.prompt_share,
             member_share=self.member_share,
             source=self.provenance(),
+            turns_correlation=self.turns_correlation,
+            by_turn=None if self.by_turn is None else TurnFactors(self.by_turn),
         )
 
 
@@ -140,6 +149,14 @@ class _TaskKeys(BaseModel):
     success: _SuccessKeys
     strip_reasoning: _StripKeys | None = None
     compaction: _CompactionKeys | None = None
+
+    @model_validator(mode="after")
+    def _one_draw_each(self) -> Self:
+        for name in ("turns", "prompt_tokens", "reset_s", "reward_s"):
+            figure: _FigureKeys = getattr(self, name)
+            if figure.by_turn is not None or figure.turns_correlation:
+                raise ValueError(f"{name} is drawn once a trajectory; by_turn and turns_correlation are for turns")
+        return self
 
     @model_validator(mode="after")
     def _countable(self) -> Self:

@@ -106,9 +106,10 @@ class _TaskDraw:
         length_score = known.length_score
         draw = self._members.at(prompt, member, attempt)
         turns_z, length_z, env_z, reset_z, reset_fate, success_z, reward_z = draw.standard_normal(7).tolist()
-        turns = max(1, round(self._turns.value(known.turns_score, turns_z)))
+        turns_score = self._turns.score(known.turns_score, turns_z)
+        turns = max(1, round(self._turns.at(turns_score)))
         noise = draw.standard_normal((4, turns))
-        values = self._each_turn.values(length_score, (length_z, length_z, env_z), noise[:3])
+        values = self._each_turn.values(length_score, turns_score, (length_z, length_z, env_z), noise[:3])
         output, observation = _whole(values[:2])
         observation[0] = 0
         plan = plan_context(self._rules, known.tokens, observation, output)

@@ -9,13 +9,13 @@ it stays at the outermost quantile. p = 0 and p = 1 stand at z = -4 and 4, one i
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 _EXTREME_SCORE = 4.0
 _TAIL_END_SCORE = 6.0
@@ -28,13 +28,15 @@ class TailFamily(StrEnum):
 
     PARETO = "pareto"
     LOGNORMAL = "lognormal"
+    EXPONENTIAL = "exponential"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
     """A tail from the highest given quantile on.
 
-    `parameter` is Pareto's alpha (P(X > x) falls as x^-alpha), or the lognormal's sigma.
+    `parameter` is Pareto's alpha (P(X > x) falls as x^-alpha), the lognormal's sigma, or the exponential's mean
+    excess over the value where the tail begins, in units of that value.
     """
 
     family: TailFamily
@@ -44,6 +46,9 @@ class Tail:
         """Value at normal score `score` over the value at `start`."""
         if self.family is TailFamily.LOGNORMAL:
             return math.exp(self.parameter * (score - start))
+        rarer = float(log_ndtr(-start) - log_ndtr(-score))
+        if self.family is TailFamily.EXPONENTIAL:
+            return 1.0 + self.parameter * rarer
         return float((ndtr(-start) / ndtr(-score)) ** (1.0 / self.parameter))
 
 
@@ -68,7 +73,15 @@ class QuantileFunction:
             nodes += _tail_nodes(tail, *nodes[-1])
         elif maximum < math.inf and points[-1][0] < 1.0:
             nodes.append((_EXTREME_SCORE, maximum))
-        clipped = [(z, min(max(value, minimum), maximum)) for z, value in nodes]
+        self._keep([(z, min(max(value, minimum), maximum)) for z, value in nodes])
+
+    def reshaped(self, transform: Callable[[float], float], scores: Sequence[float] = ()) -> "QuantileFunction":
+        """The law of the transformed values; `transform` must not fall. It is met at the nodes and at `scores`."""
+        other = QuantileFunction.__new__(QuantileFunction)
+        other._keep([(z, transform(self.at(z))) for z in sorted({*self.scores, *scores})])
+        return other
+
+    def _keep(self, clipped: list[tuple[float, float]]) -> None:
         self.logarithmic = all(value > 0 for _, value in clipped)
         """Whether `values` are natural logarithms."""
         self.scores = [z for z, _ in clipped]

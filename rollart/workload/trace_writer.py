@@ -1,7 +1,6 @@
 """Writes a trace file: complete under its name, or not at all."""
 
 import gzip
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, cast
@@ -11,6 +10,7 @@ import msgspec
 from rollart.domain.errors import OutputError
 from rollart.workload.trace import TraceTrajectory
 from rollart.workload.trace_reader import decode_line
+from rollart.workload.whole_output import replacing
 
 
 def write_trace(path: Path, trajectories: Iterable[TraceTrajectory]) -> int:
@@ -19,19 +19,8 @@ def write_trace(path: Path, trajectories: Iterable[TraceTrajectory]) -> int:
     Every line is read back before it is written, so the file holds exactly what was given. OutputError when a
     trajectory breaks the schema or the file cannot be written; an existing file then stays as it was.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        try:
-            with temporary.open("wb") as file:
-                count = _write_lines(cast(IO[bytes], file), path, trajectories)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return count
+    with replacing(path) as file:
+        return _write_lines(file, path, trajectories)
 
 
 def encode_line(trajectory: TraceTrajectory) -> bytes:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtri
 
 from rollart.workload.quantiles import QuantileFunction, Tail, TailFamily, normal_score
 
@@ -104,3 +105,18 @@ def test_a_wrong_table_is_named(table: dict[float, float], bounds: dict[str, flo
     with pytest.raises(ValueError) as caught:
         QuantileFunction(table, **bounds)
     assert str(caught.value) == message
+
+
+def test_an_exponential_tail_has_its_mean_excess() -> None:
+    tail = Tail(family=TailFamily.EXPONENTIAL, parameter=0.5)
+    law = QuantileFunction({0.5: 1.0, 0.9: 10.0}, tail=tail)
+    assert law.quantile(0.99) == pytest.approx(10.0 * (1.0 + 0.5 * math.log(10.0)), rel=1e-3)
+    above = law.at_all(ndtri(1.0 - 0.1 * (np.arange(20000) + 0.5) / 20000))
+    assert above.mean() == pytest.approx(10.0 + 5.0, rel=0.01)
+
+
+def test_a_reshaped_law_has_the_transformed_values() -> None:
+    law = QuantileFunction({0.1: 1.0, 0.9: 10.0})
+    doubled = law.reshaped(lambda value: 2.0 * value)
+    assert doubled.quantile(0.5) == pytest.approx(2.0 * law.quantile(0.5))
+    assert doubled.quantile(0.9) == pytest.approx(20.0)
