@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollart.cli.present import number, show_json, show_table
+from rollart.cli.trace_profile import profile
 
 if TYPE_CHECKING:
     from rollart.workload.task_info import TaskInfo
@@ -76,6 +77,9 @@ def synth(
         raise InputError(f"{profile}: has no task {unknown[0]!r}; it has {', '.join(loaded.tasks)}")
     drawn = synthesize(loaded, tasks=task or None, groups=groups, group_size=group_size, seed=seed)
     typer.echo(f"wrote {write_trace(out, drawn)} trajectories to {out}", err=True)
+
+
+trace_app.command()(profile)
 
 
 def _show_task(task: "TaskInfo") -> None:
