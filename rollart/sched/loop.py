@@ -49,7 +49,7 @@ class TrainingLoop:
         state.batch_installed = state.installed
         state.batch = self._buffer.take_batch()
         state.taken += 1
-        if state.trained > state.installed:
+        if state.trained > state.installed and not self._weights.on_its_way:
             self._weights.install()
         else:
             self._train()

@@ -135,6 +135,8 @@ class Sync(msgspec.Struct, kw_only=True):
 
     phase: SyncPhase = SyncPhase.IDLE
     target: int = 0
+    newest: int = 0
+    """Latest version that was trained; fetched when the target is installed."""
     wanted: bool = False
     """The training loop waits for the update."""
     waiting: dict[int, int] = {}

@@ -90,6 +90,10 @@ class Weights:
     def trained(self, version: int) -> None:
         """A version exists: start to fetch it where that runs beside the rollout."""
         sync = self._state.sync
+        sync.newest = version
+        if sync.phase in (SyncPhase.FETCHING, SyncPhase.FETCHED):
+            # The trainer did not wait for the version before: that one is installed first.
+            return
         sync.target = version
         if not self._rule.prefetch:
             return
@@ -98,6 +102,11 @@ class Weights:
         sync.waiting[self._orders.issue(PushWeights, -1, version=version, broadcast=False)] = -1
         for engine in self._up():
             self._ask(PullWeights, engine, version=version)
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether the new version is still being fetched, and nobody has to wait for it."""
+        return self._state.sync.phase is SyncPhase.FETCHING and not self._rule.wait_for_fetch
 
     def install(self) -> None:
         """Put the target version onto the engines as soon as it is there."""
@@ -197,6 +206,8 @@ class Weights:
         joining, sync.joining = sync.joining, []
         for engine in joining:
             self._catch_up(engine)
+        if sync.newest > sync.target:
+            self.trained(sync.newest)
         self._rollout.resume_interrupted()
         self.loop.resumed()
 

@@ -31,6 +31,7 @@ SHAPES: dict[str, tuple[tuple[EngineClass, ...], tuple[TaskConfig, ...]]] = {
 
 _SYNCS: tuple[dict[str, Any], ...] = (
     {"transport": "store", "prefetch": True},
+    {"transport": "store", "prefetch": True, "wait_for_fetch": False},
     {"transport": "store", "prefetch": False},
     {"in_flight": "interrupt", "suspend": True},
     {"in_flight": "keep", "suspend": False},

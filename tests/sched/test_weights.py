@@ -103,6 +103,26 @@ def test_a_batch_that_is_early_waits_for_the_fetch() -> None:
     assert briefly(talk.answer(c.PullWeights, 0)) == ["SuspendEngine 0", "SuspendEngine 1"]
 
 
+def test_without_waiting_the_early_batch_is_trained_and_the_version_installed_later() -> None:
+    talk = after_a_step("rollart", {"sync": {"wait_for_fetch": False}})
+    talk.trained()
+    assert briefly(talk.finish(1)) == ["EndTrajectory 1", "TrainBatch", "ResetEnvironment 4"]
+    # The next version is there before the first has arrived: the first is installed all the same, then fetched the next.
+    assert talk.trained() == []
+    talk.pushed()
+    talk.answer(c.PullWeights, 0)
+    assert talk.answer(c.PullWeights, 1) == []
+    assert briefly(talk.finish(2)) == ["EndTrajectory 2", "SuspendEngine 0", "SuspendEngine 1"]
+    for order in (c.SuspendEngine, c.UpdateEngine):
+        talk.answer(order, 0)
+        talk.answer(order, 1)
+    assert {order.version for order in talk.all(c.UpdateEngine)} == {1}
+    talk.answer(c.ResumeEngine, 0)
+    followed = talk.answer(c.ResumeEngine, 1)
+    assert c.PushWeights(id=followed[0].id, version=2, broadcast=False) in followed
+    assert talk.all(c.TrainBatch)[-1].installed == 0
+
+
 def test_update_first_takes_no_batch_while_it_fetches() -> None:
     talk = after_a_step("rollart", {"sync": {"order": "update_first"}})
     talk.trained()

@@ -23,6 +23,11 @@ class SyncRule(Protocol):
         ...
 
     @property
+    def wait_for_fetch(self) -> bool:
+        """Whether a batch that is there waits for a version that is still on its way to the engines' hosts."""
+        ...
+
+    @property
     def in_flight(self) -> Literal["keep", "interrupt"]:
         """Requests stay in the suspended engine, or are aborted and sent again with the tokens made so far."""
         ...
@@ -40,11 +45,16 @@ class WeightSync:
     Blocking broadcast: prefetch off (everything between suspend and resume is exposed). The paper's six steps:
     batch_first, prefetch on, in_flight keep. AReaL: update_first, in_flight interrupt. In-flight swap (PipelineRL):
     suspend off.
+
+    With `wait_for_fetch` off, under batch_first, the trainer does not wait for its own push: it trains on the batch, and
+    the engines get the version after a later one. What they sample with is then up to one version older than alpha
+    says for the paper's order; the bound itself, in versions installed, holds.
     """
 
     order: Literal["update_first", "batch_first"] = "update_first"
     transport: Literal["broadcast", "store"] = "broadcast"
     prefetch: bool = False
+    wait_for_fetch: bool = True
     in_flight: Literal["keep", "interrupt"] = "keep"
     suspend: bool = True
 
