@@ -94,16 +94,17 @@ def run_policies(folder: Path, steps: int, workers: int) -> list[Outcome]:
     context = get_context("spawn")
     with context.Manager() as shared, ProcessPoolExecutor(workers, context) as pool:
         ticks = shared.Queue()
-        runs = [pool.submit(run_policy, policy, folder, steps, ticks) for policy in PAPER]
+        # The last ones take longest; begun first, they leave no process alone at the end.
+        runs = {policy: pool.submit(run_policy, policy, folder, steps, ticks) for policy in reversed(PAPER)}
         _follow(runs, ticks, steps * len(PAPER))
-        return [run.result() for run in runs]
+        return [runs[policy].result() for policy in PAPER]
 
 
-def _follow(runs: Sequence["Future[Outcome]"], ticks: "Queue[str]", steps: int) -> None:
+def _follow(runs: Mapping[str, "Future[Outcome]"], ticks: "Queue[str]", steps: int) -> None:
     """Show progress until all runs are done; without a terminal, a line for each run."""
-    done, told = 0, set[int]()
+    done, told = 0, set[str]()
     with step_progress("simulating 5 policies") as progress:
-        while not all(run.done() for run in runs):
+        while not all(run.done() for run in runs.values()):
             try:
                 ticks.get(timeout=0.2)
                 done += 1
@@ -112,10 +113,9 @@ def _follow(runs: Sequence["Future[Outcome]"], ticks: "Queue[str]", steps: int) 
             if progress is not None:
                 progress(done, steps)
                 continue
-            for place, (policy, run) in enumerate(zip(PAPER, runs, strict=True)):
-                if run.done() and place not in told:
-                    told.add(place)
-                    print(f"{policy}: simulated and checked", file=sys.stderr)
+            for policy in [policy for policy, run in runs.items() if run.done() and policy not in told]:
+                told.add(policy)
+                print(f"{policy}: simulated and checked", file=sys.stderr)
 
 
 def show_workload(trace: Path, seed: int = 0) -> None:

@@ -1,6 +1,7 @@
 """Why the policies differ as they do: one change at a time, and what it does to the critical path.
 
     python experiments/policies_why.py [--steps 6] [--workers 2] [--only WORD]
+    python experiments/policies_why.py --large --steps 2        the batch read as 512 groups of eight
 
 Each row is a scenario of `experiments/scenarios` with the settings in its line. Prints step time, critical path, busy
 seconds of the rollout, and suspended seconds of the engines; `docs/policies.md` draws the conclusions.
@@ -72,6 +73,15 @@ QUESTIONS = (
         ("cluster.pools.h800.count=32", "cluster.pools.h20.count=208", *H20_ONLY, "policy=sync+"),
     ),
 )
+LARGE = tuple(
+    Question(
+        each.about.replace("affinity", "4,096 trajectories"),
+        each.scenario,
+        ("training.batch_size=4096", "placement.environment_slots=8192", *each.settings),
+    )
+    for each in QUESTIONS
+    if each.about.startswith("affinity")
+)
 
 
 def answer(question: Question, steps: int) -> Mapping[str, Any]:
@@ -94,9 +104,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--large", action="store_true", help="eight times the batch")
     parser.add_argument("--only", default="", help="questions with this word")
     options = parser.parse_args()
-    questions = [each for each in QUESTIONS if options.only in each.about]
+    questions = [each for each in (LARGE if options.large else QUESTIONS) if options.only in each.about]
     print(
         f"{'':44} {'step s':>7} {'gen':>6} {'env':>6} {'reward':>6} {'train':>6} {'sync':>6} {'gen. busy':>10} "
         f"{'suspended':>9}"
