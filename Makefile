@@ -35,9 +35,11 @@ check: $(DEV)
 
 bench: $(CORE)
 	$(BIN)/rollart bench
+	$(BIN)/python experiments/scale.py --quick
 
 figures: $(CORE)
 	$(BIN)/python experiments/policies.py
+	$(BIN)/python experiments/policies_why.py
 
 clean:
 	rm -rf $(VENV) runs build dist
