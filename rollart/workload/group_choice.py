@@ -13,8 +13,16 @@ _HASH_BITS = 64
 
 def group_place(trajectory: TraceTrajectory, seed: int) -> float:
     """Place of the trajectory's group in [0, 1), uniform over groups."""
-    text = f"{seed}\0{trajectory.task}\0{trajectory.group}".encode()
-    return int.from_bytes(blake2b(text, digest_size=_HASH_BITS // 8).digest(), "big") / 2.0**_HASH_BITS
+    return _place(f"{seed}\0{trajectory.task}\0{trajectory.group}")
+
+
+def member_place(trajectory: TraceTrajectory, seed: int) -> float:
+    """Place of the trajectory within its group in [0, 1), uniform over members."""
+    return _place(f"{seed}\0{trajectory.task}\0{trajectory.group}\0{trajectory.member}")
+
+
+def _place(text: str) -> float:
+    return int.from_bytes(blake2b(text.encode(), digest_size=_HASH_BITS // 8).digest(), "big") / 2.0**_HASH_BITS
 
 
 def in_share(trajectory: TraceTrajectory, share: float, seed: int) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from rollart.workload.knobs import Knobs
 from rollart.workload.profile import Profile
 from rollart.workload.profile_workload import ProfileWorkload
 from rollart.workload.trace import CallOutcome, Provenance, ProvenanceField, TraceTrajectory, TraceTurn
@@ -22,17 +23,31 @@ _DRAWN_FIELDS: tuple[ProvenanceField, ...] = (
     "reward",
     "outcome",
 )
+NO_KNOBS = Knobs()
 
 
 def synthesize(
-    profile: Profile, *, tasks: Iterable[str] | None = None, groups: int, group_size: int, seed: int
+    profile: Profile,
+    *,
+    tasks: Iterable[str] | None = None,
+    groups: int,
+    group_size: int,
+    seed: int,
+    knobs: Knobs = NO_KNOBS,
+    groups_per_step: int | None = None,
 ) -> Iterator[TraceTrajectory]:
-    """`groups` groups of `group_size` trajectories of each task (all of the profile by default), drawn."""
-    workload = ProfileWorkload(profile, seed)
-    for task in profile.tasks if tasks is None else tasks:
-        for prompt in range(groups):
-            for member in range(group_size):
-                yield recorded(workload.trajectory(task, prompt, member, 0))
+    """`groups` groups of `group_size` trajectories of each task (all of the profile by default), drawn one by one.
+
+    With `groups_per_step`, the groups of a training step follow each other, and figures drift from step to step.
+    """
+    names = list(profile.tasks if tasks is None else tasks)
+    per_step = groups if groups_per_step is None else groups_per_step
+    for step, first in enumerate(range(0, groups, per_step)):
+        workload = ProfileWorkload(knobs.turned(profile, step), seed)
+        for task in names:
+            for prompt in range(first, min(first + per_step, groups)):
+                for member in range(group_size):
+                    yield recorded(workload.trajectory(task, prompt, member, 0))
 
 
 def recorded(spec: TrajectorySpec) -> TraceTrajectory:
