@@ -11,6 +11,7 @@ from rollart.cli.present import show_json
 if TYPE_CHECKING:
     from rollart.domain.model import Model
     from rollart.loadtest.deployment import Deployment
+    from rollart.loadtest.engine_meta import EngineArguments
 
 engine_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="One engine alone under load.")
 
@@ -36,27 +37,41 @@ def replay(
     precision: Precision = None,
     kv_dtype: KvDtype = None,
     scheduler: SchedulerName = "vllm",
+    dp: Annotated[int | None, typer.Option("--dp", min=1, help="Data-parallel ranks [as in the log, or 1].")] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Engines; each request goes to the least loaded one.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many requests of the file.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for figures, requests and a picture.")] = None,
     json: Json = False,
 ) -> None:
     """Replay a request log; where the log has measured times, say how far the simulated ones are off."""
+    from rollart.loadtest.engine_meta import arguments_beside
     from rollart.loadtest.open_loop import replay as replay_requests
     from rollart.loadtest.reader import read_requests
     from rollart.loadtest.replay_report import ReplayReport
 
     log = read_requests(requests, limit=limit)
+    logged = arguments_beside(requests)
+    _warn_of(
+        logged,
+        tensor_parallel_size=tp,
+        data_parallel_size=dp,
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
+        kv_cache_dtype=kv_dtype,
+    )
     deployment = _deployment(
         model=model,
         device=device,
-        tp=tp,
-        seqs=max_num_seqs,
-        batched=max_num_batched_tokens,
+        tensor_parallel=tp,
         precision=precision,
-        kv_dtype=kv_dtype,
+        kv_dtype=kv_dtype or (logged and logged.kv_cache_dtype) or "bf16",
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
-    ).with_prefix_tokens(log.prefix_tokens)
+        prefix_tokens=log.prefix_tokens,
+        data_parallel=dp or (logged and logged.data_parallel_size) or 1,
+        expert_parallel=not logged or logged.enable_expert_parallel is not False,
+    )
     served = replay_requests(log, deployment.engines(replicas))
     report = ReplayReport(log=log, served=served, replicas=replicas)
     figures = {**_named(deployment), **report.as_dict()}
@@ -101,11 +116,11 @@ def load(
     deployment = _deployment(
         model=model,
         device=device,
-        tp=tp,
-        seqs=max_num_seqs,
-        batched=max_num_batched_tokens,
+        tensor_parallel=tp,
         precision=precision,
-        kv_dtype=kv_dtype,
+        kv_dtype=kv_dtype or "bf16",
+        max_num_seqs=max_num_seqs,
+        max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
     )
     served = keep_in_flight(work, deployment.engines())
@@ -124,34 +139,21 @@ def load(
         show_load(figures)
 
 
-def _deployment(
-    *,
-    model: str,
-    device: str,
-    tp: int,
-    seqs: int | None,
-    batched: int | None,
-    precision: str | None,
-    kv_dtype: str | None,
-    scheduler: str,
-) -> "Deployment":
+def _deployment(*, model: str, device: str, **settings: Any) -> "Deployment":
     from rollart.catalog.load import devices
     from rollart.loadtest.deployment import Deployment
 
-    deployment = Deployment(
-        model=_model(model),
-        device=devices()[device],
-        tensor_parallel=tp,
-        precision=precision,
-        kv_dtype=kv_dtype or "bf16",
-        max_num_seqs=seqs,
-        max_num_batched_tokens=batched,
-        scheduler=scheduler,
-    )
+    deployment = Deployment(model=_model(model), device=devices()[device], **settings)
     widened = deployment.widened()
     if widened:
         typer.echo(f"note: {widened}", err=True)
     return deployment
+
+
+def _warn_of(logged: "EngineArguments | None", **chosen: int | str | None) -> None:
+    """Say on stderr where the engine of the log was set otherwise."""
+    for line in logged.contradictions(**chosen) if logged else ():
+        typer.echo(f"note: {line}", err=True)
 
 
 def _model(name: str) -> "Model":
@@ -173,6 +175,7 @@ def _named(deployment: "Deployment") -> dict[str, Any]:
         "tp": shape.tensor_parallel,
         "precision": shape.precision,
         "kv_dtype": shape.kv_dtype,
+        "dp": deployment.data_parallel,
         "scheduler": deployment.scheduler,
         "max_num_seqs": shape.max_num_seqs,
         "max_num_batched_tokens": shape.max_num_batched_tokens,

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rollart.domain.errors import InputError
-from rollart.loadtest.open_loop import Served, latency_of
+from rollart.loadtest.open_loop import LoadedEngine, Served, latency_of
 from rollart.loadtest.requests import Latency
-from rollart.serving import Engine, Request
+from rollart.serving import Request
 from rollart.workload.chance import Chance
 
 
@@ -46,7 +46,7 @@ class Load:
             yield tokens_in, int(draw.integers(least_out, self.output_tokens, endpoint=True))
 
 
-def keep_in_flight(load: Load, engines: Sequence[Engine]) -> Served:
+def keep_in_flight(load: Load, engines: Sequence[LoadedEngine]) -> Served:
     """Run the load to its end; the requests are dealt to the engines in turn, and follow each other there.
 
     Raises CapacityError for a request that an engine could not even run alone.
@@ -68,7 +68,7 @@ def keep_in_flight(load: Load, engines: Sequence[Engine]) -> Served:
     return Served([met for met in latencies if met is not None], last_s, wakes)
 
 
-def _send_next(lengths: Iterator[tuple[int, tuple[int, int]]], engine: Engine, now: float) -> bool:
+def _send_next(lengths: Iterator[tuple[int, tuple[int, int]]], engine: LoadedEngine, now: float) -> bool:
     """Submit the next request there is; False where there is none."""
     for number, (tokens_in, tokens_out) in lengths:
         request = Request(request_id=number, chain=number, context_tokens=tokens_in, output_tokens=tokens_out)

@@ -1,6 +1,6 @@
 """Which engine is under load: model, device, split, precision, and the limits a server would start with."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rollart.costs.engine_shape import EngineShape
 from rollart.costs.interface import EngineCosts
@@ -8,7 +8,10 @@ from rollart.costs.roofline import RooflineEngine
 from rollart.domain.device import COMPUTE_PRECISION, Device
 from rollart.domain.errors import InputError
 from rollart.domain.model import BYTES_PER_QUANTISED_WEIGHT, Model
+from rollart.loadtest.expert_ranks import ExpertRanks
+from rollart.loadtest.open_loop import LoadedEngine
 from rollart.serving import Engine, EngineConfig
+from rollart.serving.lockstep import LockstepEngine
 
 _LARGE_DEVICE_BYTES = 70 * 2**30
 """vLLM's servers start with larger limits on devices with at least so much memory, A100 excepted."""
@@ -33,6 +36,12 @@ class Deployment:
     max_num_batched_tokens: int | None = None
     scheduler: str = "vllm"
     prefix_tokens: int = 0
+    data_parallel: int = 1
+    """Ranks with requests of their own; those of a model with experts share them and go in step."""
+    expert_parallel: bool = True
+    """Whether the experts of such ranks lie whole on one rank each, rather than split over all."""
+    exchange_s: float | None = None
+    """Of one dispatch or combine between such ranks, in place of what the link says."""
 
     def costs(self) -> EngineCosts:
         """Iteration times; CapacityError with the numbers where the model does not fit."""
@@ -52,29 +61,21 @@ class Deployment:
             max_num_batched_tokens=batched,
         )
 
-    def engines(self, count: int = 1) -> list[Engine]:
-        """So many equal engines, which share one cost model."""
+    def engines(self, count: int = 1) -> list[LoadedEngine]:
+        """So many equal engines, which share one cost model; ranks that do not go in step are engines too."""
+        if self.data_parallel > 1 and self.model.experts is not None:
+            ranks = ExpertRanks(
+                self.shape,
+                self.data_parallel,
+                RooflineEngine,
+                spread=self.expert_parallel,
+                exchange_s=self.exchange_s,
+            )
+            config = self._config(ranks.kv_capacity_tokens)
+            return [LockstepEngine(config, ranks, self.data_parallel) for _ in range(count)]
         costs = self.costs()
-        config = self.config(costs)
-        return [Engine(config, costs) for _ in range(count)]
-
-    def config(self, costs: EngineCosts) -> EngineConfig:
-        """What the engine is set to, with the KV that the costs say it can hold."""
-        block = 1 if self.scheduler == "sglang" else _VLLM_BLOCK_TOKENS
-        batched, seqs = self._limits()
-        return EngineConfig(
-            max_num_seqs=seqs,
-            max_num_batched_tokens=batched,
-            kv_blocks=max(1, costs.kv_capacity_tokens // block),
-            block_size=block,
-            scheduling_lag=1,
-            scheduler=self.scheduler,
-            prefix_tokens=self.prefix_tokens,
-        )
-
-    def with_prefix_tokens(self, prefix_tokens: int) -> "Deployment":
-        """The same, with a prefix cache that goes by names of so many tokens."""
-        return replace(self, prefix_tokens=prefix_tokens)
+        config = self._config(costs.kv_capacity_tokens)
+        return [Engine(config, costs) for _ in range(count * self.data_parallel)]
 
     def widened(self) -> str | None:
         """A sentence where the device must widen the weights before it multiplies, for lack of units; else None."""
@@ -83,6 +84,19 @@ class Deployment:
         if compute in self.device.flops_per_s:
             return None
         return f"{self.device.name} does not multiply in {compute}: {precision} weights are widened to bf16 first"
+
+    def _config(self, kv_tokens: int) -> EngineConfig:
+        block = 1 if self.scheduler == "sglang" else _VLLM_BLOCK_TOKENS
+        batched, seqs = self._limits()
+        return EngineConfig(
+            max_num_seqs=seqs,
+            max_num_batched_tokens=batched,
+            kv_blocks=max(1, kv_tokens // block),
+            block_size=block,
+            scheduling_lag=1,
+            scheduler=self.scheduler,
+            prefix_tokens=self.prefix_tokens,
+        )
 
     def _limits(self) -> tuple[int, int]:
         """Token budget of an iteration and most requests at once."""

@@ -22,11 +22,11 @@ class EngineArguments(msgspec.Struct, frozen=True):
     kv_cache_dtype: str | None = None
 
     def contradictions(self, **chosen: int | str | None) -> list[str]:
-        """What was chosen otherwise than the engine of the log was set, in words; None was not chosen."""
+        """What was chosen otherwise than the engine of the log was set, in words; None was not chosen, "auto" is any."""
         return [
             f"{name} is {value}, the engine of the log had {getattr(self, name)}"
             for name, value in chosen.items()
-            if value is not None and getattr(self, name) not in (None, value)
+            if value is not None and getattr(self, name) not in (None, "auto", value)
         ]
 
 

@@ -2,10 +2,30 @@
 
 from collections.abc import Sequence
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rollart.loadtest.requests import Latency, RequestLog, TimedRequest
-from rollart.serving import Completion, Engine, Request
+from rollart.serving import Completion, Request
+
+
+class LoadedEngine(Protocol):
+    """What a loop needs of an engine."""
+
+    next_wake: float
+
+    @property
+    def running(self) -> int:
+        """Requests that have been admitted."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that have not been admitted yet."""
+
+    def submit(self, request: Request, now: float) -> None:
+        """Hand over a request."""
+
+    def advance(self, now: float) -> list[Completion]:
+        """Run up to `now` and return what completed."""
 
 
 class Served(NamedTuple):
@@ -18,7 +38,7 @@ class Served(NamedTuple):
     """How often an engine was woken, arrivals not counted."""
 
 
-def replay(log: RequestLog, engines: Sequence[Engine]) -> Served:
+def replay(log: RequestLog, engines: Sequence[LoadedEngine]) -> Served:
     """Send every request at its time to the engine with the fewest requests, the first of equals.
 
     Raises CapacityError for a request that an engine could not even run alone.
@@ -36,7 +56,7 @@ def replay(log: RequestLog, engines: Sequence[Engine]) -> Served:
 class _Fleet:
     """Engines that run side by side up to a moment."""
 
-    def __init__(self, engines: Sequence[Engine], requests: int) -> None:
+    def __init__(self, engines: Sequence[LoadedEngine], requests: int) -> None:
         self.engines = engines
         self.latencies: list[Latency | None] = [None] * requests
         self.last_s = 0.0
@@ -52,7 +72,7 @@ class _Fleet:
                     if completion.time_s > self.last_s:
                         self.last_s = completion.time_s
 
-    def least_loaded(self) -> Engine:
+    def least_loaded(self) -> LoadedEngine:
         """The engine with the fewest requests, waiting or running."""
         if len(self.engines) == 1:
             return self.engines[0]
