@@ -7,15 +7,20 @@ Every product is the slower of computing and reading, plus the floor of a kernel
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rollart.costs.assumptions import Assumptions
 from rollart.costs.engine_shape import EngineShape
 from rollart.domain.attention import Matrix
 from rollart.domain.model import BYTES_PER_QUANTISED_WEIGHT, UNQUANTISED_BYTES, Experts
 
+Tokens = TypeVar("Tokens", float, NDArray[np.float64])
+
 _ACTIVATION_BYTES = 2.0
-_SAMPLING_BYTES_PER_LOGIT = 12.0
+SAMPLING_BYTES_PER_LOGIT = 12.0
 """Sampling passes over float32 logits about three times (softmax, mask, draw)."""
 
 
@@ -48,11 +53,12 @@ class Products:
     def linear_s(self, tokens: int) -> float:
         """All layers of `tokens` tokens, without attention over the context and without the output head."""
         dense = sum(product.seconds(tokens, self._floor_s) for product in self._dense)
-        return dense + self._expert_s(tokens) + self._small_kernels_s(tokens) + self._all_reduce_s(tokens)
+        small = small_kernels_s(self._shape, self._taken, float(tokens))
+        return dense + self._expert_s(tokens) + small + self._all_reduce_s(tokens)
 
     def head_s(self, requests: int) -> float:
         """Output head, sampling and host time of `requests` requests that each get one token."""
-        logits = self._shape.model.vocabulary * _SAMPLING_BYTES_PER_LOGIT / self._bandwidth
+        logits = self._shape.model.vocabulary * SAMPLING_BYTES_PER_LOGIT / self._bandwidth
         host = self._taken.iteration_overhead_s + requests * self._taken.request_overhead_s
         return self._head.seconds(requests, self._floor_s) + requests * logits + host
 
@@ -102,18 +108,6 @@ class Products:
             seconds += busy + self._floor_s
         return seconds * shape.model.expert_layers
 
-    def _small_kernels_s(self, tokens: int) -> float:
-        """Two residual norms, rotary embedding and activation: memory traffic and kernel floors."""
-        model, tp = self._shape.model, self._shape.tensor_parallel
-        attention_inputs = sum(matrix.outputs for matrix in model.attention.matrices(model.hidden)[:-1])
-        per_layer = 8 * model.hidden + attention_inputs / tp
-        numbers = model.layers * per_layer + model.dense_layers * 3 * model.dense_width / tp
-        if model.experts is not None:
-            width = model.experts.active * model.experts.width + model.experts.shared_width
-            numbers += model.expert_layers * 3 * width / tp
-        floors = model.layers * self._taken.small_kernels_per_layer * self._floor_s
-        return floors + tokens * numbers * _ACTIVATION_BYTES / self._bandwidth
-
     def _all_reduce_s(self, tokens: int) -> float:
         """Two ring all-reduces per layer: each device sends 2 (tp - 1) / tp of the message."""
         model, tp = self._shape.model, self._shape.tensor_parallel
@@ -131,3 +125,17 @@ def distinct_experts(experts: Experts, tokens: float) -> float:
     A token misses a given expert with probability 1 - active / count.
     """
     return experts.count * float(1 - (1 - experts.active / experts.count) ** tokens)
+
+
+def small_kernels_s(shape: EngineShape, assumptions: Assumptions, tokens: Tokens) -> Tokens:
+    """Two residual norms, rotary embedding and activation: memory traffic and kernel floors."""
+    model, tp = shape.model, shape.tensor_parallel
+    attention_inputs = sum(matrix.outputs for matrix in model.attention.matrices(model.hidden)[:-1])
+    per_layer = 8 * model.hidden + attention_inputs / tp
+    numbers = model.layers * per_layer + model.dense_layers * 3 * model.dense_width / tp
+    if model.experts is not None:
+        width = model.experts.active * model.experts.width + model.experts.shared_width
+        numbers += model.expert_layers * 3 * width / tp
+    bandwidth = shape.device.memory_bandwidth_bytes_per_s * assumptions.bandwidth_efficiency
+    floors = model.layers * assumptions.small_kernels_per_layer * assumptions.kernel_floor_s
+    return floors + tokens * numbers * _ACTIVATION_BYTES / bandwidth

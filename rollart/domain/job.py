@@ -51,6 +51,8 @@ class Job:
     training: Training
     plan: Plan
     precision: Precision = field(default_factory=Precision)
+    costs: str = "roofline"
+    """Where the engines' times come from: roofline, compact or tables (see rollart.costs.select)."""
     faults: Faults = field(default_factory=Faults)
     steps: int
     warmup_steps: int = 1

@@ -119,6 +119,7 @@ class Scenario:
             training=training,
             plan=Plan(placement=placement, policy=policy_of(document.policy)),
             precision=precision,
+            costs=document.costs,
             faults=faults_of(document.faults, self.folder),
             steps=document.steps,
             warmup_steps=document.warmup_steps,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rollart.costs.engine_shape import EngineShape
 from rollart.costs.interface import EngineCosts, TrainingCosts
-from rollart.costs.roofline import RooflineEngine
+from rollart.costs.select import engine_costs as costs_of
 from rollart.costs.trainer_shape import TrainerShape
 from rollart.costs.training import RooflineTrainer
 from rollart.costs.weights import bulk_link
@@ -30,7 +30,7 @@ class EngineKind:
 
 def engine_costs(job: Job, group: EngineGroup) -> EngineCosts:
     """Costs of an engine of this group; CapacityError when the model does not fit its devices."""
-    return RooflineEngine(
+    return costs_of(
         EngineShape(
             model=job.models[group.model] if group.model is not None else job.model,
             device=job.cluster.pools[group.pool].device,
@@ -40,7 +40,8 @@ def engine_costs(job: Job, group: EngineGroup) -> EngineCosts:
             max_num_seqs=group.max_num_seqs,
             max_num_batched_tokens=group.max_num_batched_tokens,
             gpu_memory_utilization=group.gpu_memory_utilization,
-        )
+        ),
+        job.costs,
     )
 
 

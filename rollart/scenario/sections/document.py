@@ -58,6 +58,10 @@ class ScenarioFile(Section):
         default=None, description="Which devices do what; default: a simple split"
     )
     precision: PrecisionSection = Field(default=PrecisionSection(), description="Number formats of the engines")
+    costs: Literal["roofline", "compact", "tables"] = Field(
+        default="roofline",
+        description="Engine times: from the data sheet, from fitted formulas, from measured operator tables",
+    )
     faults: FaultsSection = Field(default=FaultsSection(), description="What goes wrong")
     steps: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=6, description="Training steps")
     warmup_steps: Annotated[int, Field(ge=0, le=1_000_000)] = Field(

@@ -1,0 +1,1 @@
+"""Seconds of single operators of an engine iteration: products, attention, experts, collectives."""

@@ -1,0 +1,1 @@
+"""Measured operator tables: finding and reading them, and answering from them between and beyond their rows."""
