@@ -107,7 +107,7 @@ def test_without_waiting_the_early_batch_is_trained_and_the_version_installed_la
     talk = after_a_step("rollart", {"sync": {"wait_for_fetch": False}})
     talk.trained()
     assert briefly(talk.finish(1)) == ["EndTrajectory 1", "TrainBatch", "ResetEnvironment 4"]
-    # The next version is there before the first has arrived: the first is installed all the same, then fetched the next.
+    # The next version is there before the first has arrived: the first is installed all the same, then the next.
     assert talk.trained() == []
     talk.pushed()
     talk.answer(c.PullWeights, 0)

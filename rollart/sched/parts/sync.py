@@ -46,9 +46,9 @@ class WeightSync:
     batch_first, prefetch on, in_flight keep. AReaL: update_first, in_flight interrupt. In-flight swap (PipelineRL):
     suspend off.
 
-    With `wait_for_fetch` off, under batch_first, the trainer does not wait for its own push: it trains on the batch, and
-    the engines get the version after a later one. What they sample with is then up to one version older than alpha
-    says for the paper's order; the bound itself, in versions installed, holds.
+    With `wait_for_fetch` off, under batch_first, the trainer does not wait for its own push: it trains on the batch,
+    and the engines get the version after a later one. What they sample with is then up to one version older than
+    alpha says for the paper's order; the bound itself, in versions installed, holds.
     """
 
     order: Literal["update_first", "batch_first"] = "update_first"
