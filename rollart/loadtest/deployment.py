@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from rollart.costs.engine_shape import EngineShape
-from rollart.costs.interface import EngineCosts
 from rollart.costs.roofline import RooflineEngine
 from rollart.domain.device import COMPUTE_PRECISION, Device
 from rollart.domain.errors import InputError
 from rollart.domain.model import BYTES_PER_QUANTISED_WEIGHT, Model
-from rollart.loadtest.expert_ranks import ExpertRanks
+from rollart.loadtest.expert_ranks import CostsOf, ExpertRanks
 from rollart.loadtest.open_loop import LoadedEngine
 from rollart.serving import Engine, EngineConfig
 from rollart.serving.lockstep import LockstepEngine
@@ -35,6 +34,8 @@ class Deployment:
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     scheduler: str = "vllm"
+    costs_of: CostsOf = RooflineEngine
+    """Iteration times of an engine of a shape."""
     prefix_tokens: int = 0
     data_parallel: int = 1
     """Ranks with requests of their own; those of a model with experts share them and go in step."""
@@ -42,10 +43,6 @@ class Deployment:
     """Whether the experts of such ranks lie whole on one rank each, rather than split over all."""
     exchange_s: float | None = None
     """Of one dispatch or combine between such ranks, in place of what the link says."""
-
-    def costs(self) -> EngineCosts:
-        """Iteration times; CapacityError with the numbers where the model does not fit."""
-        return RooflineEngine(self.shape)
 
     @property
     def shape(self) -> EngineShape:
@@ -67,13 +64,13 @@ class Deployment:
             ranks = ExpertRanks(
                 self.shape,
                 self.data_parallel,
-                RooflineEngine,
+                self.costs_of,
                 spread=self.expert_parallel,
                 exchange_s=self.exchange_s,
             )
             config = self._config(ranks.kv_capacity_tokens)
             return [LockstepEngine(config, ranks, self.data_parallel) for _ in range(count)]
-        costs = self.costs()
+        costs = self.costs_of(self.shape)
         config = self._config(costs.kv_capacity_tokens)
         return [Engine(config, costs) for _ in range(count * self.data_parallel)]
 

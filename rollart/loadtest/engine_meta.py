@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from rollart.domain.errors import TraceError
-from rollart.workload.whole_file import read_whole
+from rollart.workload.trace_reader import read_lines
 
 _LOG_ENDING = "_requests.jsonl"
 _META_ENDING = "_meta.json"
@@ -22,7 +22,7 @@ class EngineArguments(msgspec.Struct, frozen=True):
     kv_cache_dtype: str | None = None
 
     def contradictions(self, **chosen: int | str | None) -> list[str]:
-        """What was chosen otherwise than the engine of the log was set, in words; None was not chosen, "auto" is any."""
+        """What was chosen otherwise than the engine of the log was set; None was not chosen, "auto" is any."""
         return [
             f"{name} is {value}, the engine of the log had {getattr(self, name)}"
             for name, value in chosen.items()
@@ -42,6 +42,6 @@ def arguments_beside(log: Path) -> EngineArguments | None:
     if not path.is_file():
         return None
     try:
-        return msgspec.json.decode(read_whole(path), type=_Meta).engine_kwargs
+        return msgspec.json.decode(b"".join(read_lines(path)), type=_Meta).engine_kwargs
     except msgspec.DecodeError as error:
         raise TraceError(f"{path}: {error}") from error
