@@ -1,0 +1,30 @@
+"""Which cost model stands behind an engine under load, by name."""
+
+from dataclasses import replace
+
+from rollart.costs.assumptions import assumptions_for
+from rollart.costs.engine_shape import EngineShape
+from rollart.costs.host import HostTime, host_time
+from rollart.costs.interface import EngineCosts
+from rollart.costs.roofline import RooflineEngine
+from rollart.costs.select import engine_costs
+from rollart.loadtest.expert_ranks import CostsOf
+
+ENGINE_VERSIONS = {"vllm": "vllm-v1", "sglang": "sglang"}
+"""Whose host time an engine has, by its scheduler."""
+
+
+def costs_from(source: str, *, scheduler: str = "vllm", host: HostTime | None = None) -> CostsOf:
+    """Costs of a source, made when an engine's shape is known; `host` replaces the host time that they assume.
+
+    Raises InputError, then, for a source that is not known.
+    """
+
+    def costs_of(shape: EngineShape) -> EngineCosts:
+        if source == "roofline" and host is not None:
+            taken = assumptions_for(shape.device)
+            iteration_s, request_s = host
+            return RooflineEngine(shape, replace(taken, iteration_overhead_s=iteration_s, request_overhead_s=request_s))
+        return engine_costs(shape, source, host=host or host_time(ENGINE_VERSIONS.get(scheduler, scheduler)))
+
+    return costs_of
