@@ -3,16 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rollart.costs.engine_shape import EngineShape
-from rollart.costs.interface import EngineCosts, TrainingCosts
-from rollart.costs.select import engine_costs as costs_of
-from rollart.costs.trainer_shape import TrainerShape
-from rollart.costs.training import RooflineTrainer
+from rollart.costs.interface import EngineCosts
+from rollart.costs.job_costs import engine_costs
 from rollart.costs.weights import bulk_link
-from rollart.domain.cluster import Link
 from rollart.domain.errors import CapacityError
 from rollart.domain.job import Job
-from rollart.domain.plan import EngineGroup, Role
+from rollart.domain.plan import EngineGroup
 from rollart.serving.config import EngineConfig
 from rollart.sim.clock import Clock
 from rollart.sim.network import SharedLink
@@ -26,23 +22,6 @@ class EngineKind:
     group: EngineGroup
     costs: EngineCosts
     config: EngineConfig
-
-
-def engine_costs(job: Job, group: EngineGroup) -> EngineCosts:
-    """Costs of an engine of this group; CapacityError when the model does not fit its devices."""
-    return costs_of(
-        EngineShape(
-            model=job.models[group.model] if group.model is not None else job.model,
-            device=job.cluster.pools[group.pool].device,
-            tensor_parallel=group.tensor_parallel,
-            precision=job.precision.weights,
-            kv_dtype=job.precision.kv_cache,
-            max_num_seqs=group.max_num_seqs,
-            max_num_batched_tokens=group.max_num_batched_tokens,
-            gpu_memory_utilization=group.gpu_memory_utilization,
-        ),
-        job.costs,
-    )
 
 
 def engine_kinds(job: Job) -> list[EngineKind]:
@@ -66,35 +45,6 @@ def engine_kinds(job: Job) -> list[EngineKind]:
         )
         kinds.append(EngineKind(group=group, costs=costs, config=config))
     return kinds
-
-
-def training_costs(job: Job) -> TrainingCosts:
-    """Costs of a training step; CapacityError when it does not fit into the devices' memory."""
-    trainer = job.plan.placement.trainer
-    pool = job.cluster.pools[trainer.pool]
-    return RooflineTrainer(
-        model=job.model,
-        device=pool.device,
-        shape=TrainerShape(
-            devices=trainer.devices,
-            tp=trainer.tensor_parallel,
-            pp=trainer.pipeline_parallel,
-            dp=trainer.data_parallel,
-            cp=trainer.context_parallel,
-            ep=trainer.expert_parallel,
-        ),
-        training=job.training,
-        fabric=pool.fabric,
-    )
-
-
-def slowest_path(job: Job) -> Link:
-    """The slowest path of weights between the trainer and a pool with rollout engines."""
-    trainer = job.plan.placement.trainer.pool
-    pools = {group.pool for group in job.plan.placement.engine_groups if group.role is not Role.JUDGE}
-    streams = job.plan.placement.trainer.publishers
-    paths = (bulk_link(job.cluster.link(trainer, pool), streams) for pool in sorted(pools))
-    return min(paths, key=lambda path: path.bandwidth_bytes_per_s)
 
 
 def engine_sites(job: Job, kinds: list[EngineKind]) -> list[EngineSite]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from rollart.costs.job_costs import training_costs
 from rollart.domain.events import TurnGenerated
 from rollart.domain.job import Job
 from rollart.domain.plan import Role
@@ -28,7 +29,7 @@ from rollart.runlog.window import Window
 from rollart.runlog.writer import RunLogWriter, Sink
 from rollart.sched.config import ControllerConfig
 from rollart.sched.setup import controller_config
-from rollart.sim.assembly import engine_kinds, training_costs
+from rollart.sim.assembly import engine_kinds
 from rollart.sim.simulation import Simulation
 from rollart.workload.trajectory import Workload
 

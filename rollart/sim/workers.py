@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 from rollart.costs.interface import TrainingCosts
+from rollart.costs.job_costs import rollout_pools, slowest_path
 from rollart.domain.events import EngineLost, Event
 from rollart.domain.job import Job
 from rollart.domain.plan import Role
-from rollart.sim.assembly import EngineKind, engine_sites, link_table, slowest_path
+from rollart.sim.assembly import EngineKind, engine_sites, link_table
 from rollart.sim.clock import Clock
 from rollart.sim.engine_worker import EngineWorker
 from rollart.sim.environments import Environments
@@ -55,7 +56,7 @@ class Workers:
         self.store = WeightStore(
             engine_sites(job, kinds),
             rollout.costs.weight_bytes,
-            slowest_path(job),
+            slowest_path(job, placement.trainer, rollout_pools(job)),
             placement.trainer.publishers,
             clock,
             report,

@@ -3,11 +3,12 @@ from dataclasses import replace
 import pytest
 
 from rollart.catalog.load import devices, models
+from rollart.costs.job_costs import rollout_pools, slowest_path, training_costs
 from rollart.costs.weights import bulk_link
 from rollart.domain.cluster import Link, Pool, Protocol
 from rollart.domain.errors import CapacityError
 from rollart.domain.plan import Role
-from rollart.sim.assembly import engine_kinds, engine_sites, link_table, slowest_path, training_costs
+from rollart.sim.assembly import engine_kinds, engine_sites, link_table
 from rollart.sim.clock import Clock
 from tests.sim.toys import cluster, engines, job
 
@@ -60,10 +61,10 @@ def test_a_training_step_that_does_not_fit_is_refused_with_its_numbers():
 
 def test_weights_leave_over_the_slowest_path_to_a_rollout_pool():
     both = real_job(groups=(engines(), engines("cheap")))
-    assert slowest_path(both) == bulk_link(SLOW)
+    assert slowest_path(both, both.plan.placement.trainer, rollout_pools(both)) == bulk_link(SLOW)
     assert slowest_path(real_job()) == FAST
     judged = real_job(groups=(engines(), engines("judges", pool="cheap", role=Role.JUDGE)))
-    assert slowest_path(judged) == FAST
+    assert slowest_path(judged, judged.plan.placement.trainer, rollout_pools(judged)) == FAST
 
 
 def test_every_engine_pulls_over_the_link_of_its_pool():
