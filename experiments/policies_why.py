@@ -73,15 +73,24 @@ QUESTIONS = (
         ("cluster.pools.h800.count=32", "cluster.pools.h20.count=208", *H20_ONLY, "policy=sync+"),
     ),
 )
+AFFINITY = tuple(each for each in QUESTIONS if each.about.startswith("affinity"))
 LARGE = tuple(
     Question(
-        each.about.replace("affinity", "4,096 trajectories"),
+        each.about.replace("affinity:", "4,096 trajectories:"),
         each.scenario,
         ("training.batch_size=4096", "placement.environment_slots=8192", *each.settings),
     )
-    for each in QUESTIONS
-    if each.about.startswith("affinity")
+    for each in AFFINITY
 )
+
+
+def uncached(question: Question) -> Question:
+    """The same without prefix caches: every turn computes the KV of its whole history."""
+    scenario = api.load_scenario(SCENARIOS / f"{question.scenario}.yaml", question.settings)
+    groups = scenario.job().plan.placement.engine_groups
+    off = tuple(f"placement.engines.{group.name}.prefix_caching=false" for group in groups)
+    about = question.about.replace("affinity:", "no prefix cache:")
+    return Question(about, question.scenario, (*question.settings, *off))
 
 
 def answer(question: Question, steps: int) -> Mapping[str, Any]:
@@ -107,7 +116,8 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="eight times the batch")
     parser.add_argument("--only", default="", help="questions with this word")
     options = parser.parse_args()
-    questions = [each for each in (LARGE if options.large else QUESTIONS) if options.only in each.about]
+    asked = LARGE if options.large else (*QUESTIONS, *map(uncached, AFFINITY))
+    questions = [each for each in asked if options.only in each.about]
     print(
         f"{'':44} {'step s':>7} {'gen':>6} {'env':>6} {'reward':>6} {'train':>6} {'sync':>6} {'gen. busy':>10} "
         f"{'suspended':>9}"

@@ -3,7 +3,7 @@
     python experiments/scale.py [--quick]        32 to 3,072 GPUs; quick: to 512
     python experiments/scale.py --production     production-3072.yaml with 100 steps
 
-The workload of `rollart bench` with 16 trajectories for each engine and step, run log on. CPU time, each size in a
+The workload of `rollart bench` with 8 trajectories for each engine in one step, run log on. CPU time, each size in a
 process of its own, in turns with bare SimPy, since the machine may be shared: the ratio of the two is what to look at.
 """
 
@@ -25,8 +25,8 @@ from rollart.cli.present import number, show_table, step_progress
 
 SIZES = (32, 128, 512, 1024, 3072)
 QUICK_SIZES = (32, 128, 512)
-TRAJECTORIES_PER_ENGINE = 16
-STEPS = 2
+TRAJECTORIES_PER_ENGINE = 8
+STEPS = 1
 ENOUGH_TURNS = 200_000
 """Sizes are run three times until one of them makes more turns than this."""
 FLAT = 1.5
