@@ -62,7 +62,8 @@ def test_a_training_step_that_does_not_fit_is_refused_with_its_numbers():
 def test_weights_leave_over_the_slowest_path_to_a_rollout_pool():
     both = real_job(groups=(engines(), engines("cheap")))
     assert slowest_path(both, both.plan.placement.trainer, rollout_pools(both)) == bulk_link(SLOW)
-    assert slowest_path(real_job()) == FAST
+    alone = real_job()
+    assert slowest_path(alone, alone.plan.placement.trainer, rollout_pools(alone)) == FAST
     judged = real_job(groups=(engines(), engines("judges", pool="cheap", role=Role.JUDGE)))
     assert slowest_path(judged, judged.plan.placement.trainer, rollout_pools(judged)) == FAST
 
