@@ -29,7 +29,7 @@ ALLOWED = {
     "sched": BELOW_SCHED,
     "sim": BELOW_DRIVERS,
     "exec": BELOW_DRIVERS,
-    "report": {"domain", "runlog"},
+    "report": {"domain", "runlog", "workload"},
     "scenario": {"domain", "catalog", "costs", "workload", "runlog", "sched"},
     "benchmark": BELOW_DRIVERS | {"sim", "catalog"},
     "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark"},

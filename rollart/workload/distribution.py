@@ -11,7 +11,7 @@ EXACT_VALUES = 1 << 16
 """Up to here values are kept and quantiles are exact (0.5 MB); beyond, they are rounded to 0.5 %."""
 _GROWTH = 1.01
 _SMALLEST = 1e-9
-"""Values below (a nanosecond) count as 0."""
+"""Values nearer to 0 (a nanosecond) count as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +27,14 @@ class Summary:
 
 
 class Distribution:
-    """Collects numbers >= 0; beyond `EXACT_VALUES` into buckets whose bounds grow by 1 %."""
+    """Collects numbers; beyond `EXACT_VALUES` into buckets whose bounds grow by 1 %."""
 
     def __init__(self) -> None:
         self._exact = array("d")
         self._buckets: dict[int, int] = {}
         self.count = 0
         self.total = 0.0
-        self.max = 0.0
+        self.max = -math.inf
 
     def add(self, value: float) -> None:
         """Take one value in."""
@@ -63,11 +63,25 @@ class Distribution:
         mean = self.total / self.count
         return Summary(count=self.count, mean=mean, p50=p50, p90=p90, p99=p99, max=self.max)
 
+    def survival(self) -> tuple[list[float], list[float]]:
+        """(values rising, share of all that is at least as large)."""
+        if not self._buckets:
+            values, counts = np.unique(np.array(self._exact), return_counts=True)
+            points, sizes = values.tolist(), counts
+        else:
+            self._fold()
+            buckets = sorted(self._buckets)
+            points = [min(self.max, _middle(bucket)) for bucket in buckets]
+            sizes = np.array([self._buckets[bucket] for bucket in buckets])
+        above = np.cumsum(sizes[::-1])[::-1] / max(1, self.count)
+        return points, above.tolist()
+
     def _fold(self) -> None:
-        values = np.maximum(np.array(self._exact), _SMALLEST)
-        buckets, counts = np.unique(
-            np.floor(np.log(values / _SMALLEST) / math.log(_GROWTH)).astype(np.int64), return_counts=True
-        )
+        values = np.array(self._exact)
+        sizes = np.maximum(np.abs(values), _SMALLEST)
+        places = np.floor(np.log(sizes / _SMALLEST) / math.log(_GROWTH)).astype(np.int64)
+        # Negative numbers have negative places, so that places rise with values.
+        buckets, counts = np.unique(np.where(values < 0.0, -places, places), return_counts=True)
         for bucket, count in zip(buckets.tolist(), counts.tolist(), strict=True):
             self._buckets[bucket] = self._buckets.get(bucket, 0) + count
         del self._exact[:]
@@ -78,5 +92,11 @@ class Distribution:
         for bucket in sorted(self._buckets):
             seen += self._buckets[bucket]
             if seen > rank:
-                return 0.0 if bucket == 0 else min(self.max, _SMALLEST * _GROWTH ** (bucket + 0.5))
+                return min(self.max, _middle(bucket))
         return self.max
+
+
+def _middle(bucket: int) -> float:
+    if bucket == 0:
+        return 0.0
+    return math.copysign(_SMALLEST * _GROWTH ** (abs(bucket) + 0.5), bucket)

@@ -1,6 +1,6 @@
 """Summarises a trace, one trajectory at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rollart.workload.distribution import Distribution
 from rollart.workload.task_info import QUANTITIES, TaskInfo, TraceInfo
@@ -9,13 +9,32 @@ from rollart.workload.trace import TraceTrajectory
 
 def trace_info(trajectories: Iterable[TraceTrajectory]) -> TraceInfo:
     """Read all trajectories once and summarise them by task."""
-    tallies: dict[str, _Tally] = {}
+    tally = TraceTally()
     for trajectory in trajectories:
-        tally = tallies.get(trajectory.task)
-        if tally is None:
-            tally = tallies[trajectory.task] = _Tally()
         tally.add(trajectory)
-    return TraceInfo(tasks=tuple(tally.info(task) for task, tally in tallies.items()))
+    return tally.info()
+
+
+class TraceTally:
+    """Running figures of a trace."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, _Tally] = {}
+
+    def add(self, trajectory: TraceTrajectory) -> None:
+        """Count one trajectory in."""
+        tally = self._tasks.get(trajectory.task)
+        if tally is None:
+            tally = self._tasks[trajectory.task] = _Tally()
+        tally.add(trajectory)
+
+    def info(self) -> TraceInfo:
+        """The summary so far."""
+        return TraceInfo(tasks=tuple(tally.info(task) for task, tally in self._tasks.items()))
+
+    def distributions(self) -> dict[str, Mapping[str, Distribution]]:
+        """Per task, all values of each quantity."""
+        return {task: tally.found for task, tally in self._tasks.items()}
 
 
 class _Group:
@@ -43,7 +62,7 @@ class _Tally:
     """Running figures of one task."""
 
     def __init__(self) -> None:
-        self._found = {name: Distribution() for name in QUANTITIES}
+        self.found: Mapping[str, Distribution] = {name: Distribution() for name in QUANTITIES}
         self._groups: dict[str, _Group] = {}
         self._trajectories = 0
         self._failed = 0
@@ -70,10 +89,11 @@ class _Tally:
         if trajectory.reward is not None:
             self._scored += 1
             self._reward_sum += trajectory.reward
+            self.found["reward"].add(trajectory.reward)
             group.score(trajectory.reward)
 
     def _add_quantities(self, trajectory: TraceTrajectory) -> None:
-        found, turns = self._found, trajectory.turns
+        found, turns = self.found, trajectory.turns
         own_prompt = turns[0].prompt_tokens if turns else 0
         found["turns"].add(len(turns))
         found["prompt_tokens"].add(trajectory.prompt_tokens + own_prompt)
@@ -99,7 +119,7 @@ class _Tally:
             self._decoded_tokens += turn.output_tokens
             cached = context + turn.output_tokens
             longest = max(longest, cached)
-        self._found["context_tokens"].add(longest)
+        self.found["context_tokens"].add(longest)
 
     def info(self, task: str) -> TaskInfo:
         """The figures so far."""
@@ -111,7 +131,7 @@ class _Tally:
             failed_share=self._failed / self._trajectories,
             truncated_share=self._truncated / self._trajectories,
             reward_mean=self._reward_sum / self._scored if self._scored else None,
-            quantities={name: found.summary() for name, found in self._found.items()},
+            quantities={name: found.summary() for name, found in self.found.items()},
             context_tokens_sent=self._sent_tokens,
             prefill_tokens=self._sent_tokens - self._hit_tokens,
             decode_tokens=self._decoded_tokens,

@@ -100,3 +100,45 @@ def test_many_values_have_quantiles_within_half_a_percent() -> None:
 
 def test_nothing_seen_has_no_summary() -> None:
     assert Distribution().summary() is None
+
+
+def test_negative_numbers_have_their_quantiles_too() -> None:
+    values = np.random.default_rng(3).standard_normal(EXACT_VALUES + 10)
+    found = Distribution()
+    found.extend(values.tolist())
+    summary = found.summary()
+    assert summary is not None
+    expected = np.quantile(values, [0.5, 0.9, 0.99])
+    assert [summary.p50, summary.p90, summary.p99] == pytest.approx(expected, rel=0.0051, abs=0.001)
+    low = Distribution()
+    low.extend([-3.0, -2.0])
+    summary = low.summary()
+    assert summary is not None and (summary.max, summary.p50) == (-2.0, -2.5)
+
+
+def test_survival_is_the_share_at_least_as_large() -> None:
+    found = Distribution()
+    found.extend([1.0, 2.0, 2.0, 5.0])
+    assert found.survival() == ([1.0, 2.0, 5.0], [1.0, 0.75, 0.25])
+
+
+def test_survival_of_many_values() -> None:
+    found = Distribution()
+    found.extend(np.arange(1.0, EXACT_VALUES + 1001.0).tolist())
+    values, shares = found.survival()
+    assert len(values) < 2000 and shares[0] == 1.0 and shares == sorted(shares, reverse=True)
+    half = next(value for value, share in zip(values, shares, strict=True) if share <= 0.5)
+    assert half == pytest.approx((EXACT_VALUES + 1000) / 2, rel=0.015)
+
+
+def test_a_task_is_heavy_by_its_token_work() -> None:
+    decode = info(trajectory("a", 0, 1.0))
+    long_prompt = TraceTrajectory(task="m", group="a", prompt_tokens=5000, turns=(TraceTurn(output_tokens=20),))
+    nothing = trajectory("a", 0, None, outcome="failed", reset_outcome="failed", turns=())
+    assert [one.heavy for one in (decode, info(long_prompt), info(nothing))] == ["decode", "prefill", "none"]
+
+
+def test_rewards_have_quantiles() -> None:
+    found = info(*(trajectory("a", member, reward) for member, reward in enumerate((-1.0, 0.0, 1.0))))
+    reward = found.quantities["reward"]
+    assert reward is not None and (reward.count, reward.mean, reward.p50, reward.max) == (3, 0.0, 0.0, 1.0)
