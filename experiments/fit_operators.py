@@ -26,11 +26,13 @@ from rollart.costs.tables.reader import Table
 
 CATALOGUE = Path(__file__).parents[1] / "rollart" / "catalog"
 DEVICES = ("A100", "H100", "L40S", "RTX PRO 6000")
-FOLDS, HELD_ROWS, MOST_ROWS, LOSS_SCALE = 5, 0.2, 3000, 0.15
+FOLDS, HELD_ROWS, MOST_ROWS, LOSS_SCALES = 5, 0.2, 3000, (0.6, 0.15)
+LOWEST, HIGHEST = -25.0, 6.0
+"""Bounds of the logarithms of the coefficients."""
 GEMM_TYPES = {"bfloat16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
 KV_TYPES = {"bfloat16": ("bf16", 2.0), "fp8": ("fp8", 1.0)}
 EXPERT_TYPES = GEMM_TYPES | {"int4_wo": "int4", "w4a16_mxfp4": "mxfp4"}
-GEMM_START = formulas.GemmFit(3e-6, 0.7, 0.8, 1.0, 0.3, 0.1, 1.0)
+GEMM_START = formulas.GemmFit(3e-6, 0.8, 0.8, 1.0, 0.3, 0.3, 1.0)
 DECODE_START = formulas.DecodeFit(1e-5, 0.8, 1.0, 0.5, 1e-9, 32.0)
 PREFILL_START = formulas.PrefillFit(1e-5, 0.5, 0.8, 1.0, 0.3)
 EXPERT_START = formulas.ExpertFit(3e-5, 0.5, 0.7, 1.0, 1.0, 0.9, 0.3)
@@ -158,12 +160,14 @@ def fitted(problem: Problem, rows: Table, chance: np.random.Generator) -> Any:
     goal = np.log(rows["latency_s"])
     start = problem.start._replace(**{problem.start._fields[0]: rows["latency_s"].min()})
 
-    def miss(logs: Any) -> Any:
+    def miss(logs: Any, scale: float) -> Any:
         guess = np.log(problem.seconds(type(problem.start)(*np.exp(logs)), rows))
-        return np.arctan((guess - goal) / LOSS_SCALE)
+        return np.arctan((guess - goal) / scale)
 
-    found = least_squares(miss, np.log(start), bounds=(-25.0, 6.0), max_nfev=80)
-    return type(problem.start)(*(float(f"{value:.4g}") for value in np.exp(found.x)))
+    logs = np.log(start)
+    for scale in LOSS_SCALES:
+        logs = least_squares(miss, logs, bounds=(LOWEST, HIGHEST), max_nfev=80, args=(scale,)).x
+    return type(problem.start)(*(float(f"{value:.4g}") for value in np.exp(logs)))
 
 
 def cross_validated(problem: Problem, chance: np.random.Generator) -> Errors:

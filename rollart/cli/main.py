@@ -7,9 +7,11 @@ import typer
 from rollart import __version__
 from rollart.cli.bench import bench
 from rollart.cli.check import check
+from rollart.cli.costs import costs_app
 from rollart.cli.doctor import doctor
 from rollart.cli.engine import engine_app
 from rollart.cli.guard import GuardedGroup
+from rollart.cli.plan import plan
 from rollart.cli.simulate import simulate
 from rollart.cli.trace import trace_app
 
@@ -40,9 +42,11 @@ def options(
 
 
 app.command()(simulate)
+app.command()(plan)
 app.command()(check)
 app.add_typer(trace_app, name="trace")
 app.add_typer(engine_app, name="engine")
+app.add_typer(costs_app, name="costs")
 app.command()(doctor)
 app.command()(bench)
 

@@ -50,7 +50,8 @@ class OperatorEngine:
         found = self._decode.get(batch)
         if found is None:
             found = self._decode[batch] = self._decode_lines(batch)
-        return found[1][bisect_right(found[0], context_tokens)]
+        limits, pieces = found
+        return pieces[bisect_right(limits, context_tokens)]
 
     def mixed_s(self, batch: int, context_tokens: int, chunks: Sequence[tuple[int, int]]) -> float:
         """Iteration of decode requests and prefill chunks; equals `decode` where there are no chunks."""

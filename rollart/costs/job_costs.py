@@ -7,7 +7,7 @@ from rollart.costs.interface import EngineCosts, TrainingCosts
 from rollart.costs.select import engine_costs as costs_of
 from rollart.costs.trainer_shape import TrainerShape
 from rollart.costs.training import RooflineTrainer
-from rollart.costs.weights import bulk_link
+from rollart.costs.weights import GATHER_CONVERT_BYTES_PER_S, bulk_link, pull_s, push_s
 from rollart.domain.cluster import Link
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup, Role, TrainerPlacement
@@ -54,6 +54,14 @@ def slowest_path(job: Job, trainer: TrainerPlacement, pools: Iterable[str]) -> L
     """The slowest path of weights from a trainer to pools with rollout engines."""
     paths = (bulk_link(job.cluster.link(trainer.pool, pool), trainer.publishers) for pool in sorted(set(pools)))
     return min(paths, key=lambda path: path.bandwidth_bytes_per_s)
+
+
+def fetch_s(job: Job, trainer: TrainerPlacement, pools: Iterable[str], weight_bytes: float) -> float:
+    """Seconds from the end of a training step until all engines' hosts have the weights, pulls beside the push."""
+    pools = sorted(set(pools))
+    gather_bytes_per_s = GATHER_CONVERT_BYTES_PER_S * trainer.publishers
+    pushed_s = push_s(weight_bytes, slowest_path(job, trainer, pools), gather_bytes_per_s)
+    return max(pushed_s, *(pull_s(weight_bytes, bulk_link(job.cluster.link(trainer.pool, pool))) for pool in pools))
 
 
 def rollout_pools(job: Job) -> list[str]:

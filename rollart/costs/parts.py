@@ -107,7 +107,10 @@ def _attention_matrices(shape: EngineShape) -> Iterator[tuple[str, Matrix]]:
         for matrix in first:
             whole = matrix.inputs == shape.model.hidden and attention.query_rank is not None
             whole = whole or matrix.outputs == attention.kv_rank + attention.rotary_dim
-            yield "latent projections", matrix if whole else Matrix(matrix.inputs, matrix.outputs // tp)
+            yield (
+                f"latent projection to {matrix.outputs}",
+                matrix if whole else Matrix(matrix.inputs, matrix.outputs // tp),
+            )
     else:
         kv_heads = max(1, -(-attention.kv_heads // tp))
         outputs = (attention.heads // tp + 2 * kv_heads) * attention.head_dim

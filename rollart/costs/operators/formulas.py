@@ -18,6 +18,8 @@ from rollart.costs.operators.chip import WIDTHS, Chip
 Numbers = NDArray[np.float64]
 _TILE = 128.0
 """Rows and columns of the output that one multiprocessor works on at a time."""
+_STRAINED_ROWS = 4096.0
+"""Rows at which half of the slow-down under load is reached (seen on L40S)."""
 _WARM_UP_TO = 1.25
 """KV that is read again and again is found in the cache up to this part of its size (seen on H100 and RTX PRO 6000)."""
 
@@ -33,8 +35,8 @@ class GemmFit(NamedTuple):
     blend: float
     wave: float
     """How much of the idle part of the last wave of tiles is lost."""
-    spill: float
-    """Slow-down of the arithmetic when operands are far larger than the cache."""
+    strain: float
+    """Slow-down of the arithmetic with very many rows, where clocks fall under load."""
     pad_rows: float
     """Rows of arithmetic that even one row costs."""
 
@@ -104,7 +106,7 @@ def gemm_s(fit: GemmFit, chip: Chip, precision: str, rows: Any, inputs: Any, out
     whole = np.ceil(waves)
     compute = 2.0 * (rows + fit.pad_rows) * inputs * outputs / (chip.peak(precision) * fit.compute)
     compute = compute * (1.0 + fit.wave * (whole - waves) / whole)
-    compute = compute * (1.0 + fit.spill * moved / (moved + 16.0 * chip.l2_bytes))
+    compute = compute * (1.0 + fit.strain * rows / (rows + _STRAINED_ROWS))
     return fit.floor_s + blended(compute, moved / (chip.bandwidth * fit.bandwidth), fit.blend)
 
 
