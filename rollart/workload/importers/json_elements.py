@@ -6,8 +6,10 @@ Only brackets, braces and strings are looked at: the elements are checked when t
 import re
 from collections.abc import Iterator
 
-_MARK = re.compile(rb'["\\{}\[\]]')
-_IN_STRING = re.compile(rb'["\\]')
+_NO_MARK = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+"""Whole strings, and all else but brackets; stops at a bracket or at a string that does not end in the piece."""
+_STRING_REST = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+"""Up to the quote that ends a string, or as far as there is text. Possessive, as above: nothing is kept to go back."""
 _KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:\s*$')
 _KEY_WINDOW_BYTES = 256
 
@@ -36,18 +38,16 @@ class ElementSplitter:
             self._escaped = False
             position = 1
         while position < len(piece) and not self.complete:
-            found = (_IN_STRING if self._in_string else _MARK).search(piece, position)
-            if found is None:
-                break
-            at, mark = found.start(), piece[found.start()]
-            position = at + 1
             if self._in_string:
-                if mark == 0x22:
-                    self._in_string = False
-                else:
-                    position = at + 2
-                    self._escaped = at + 1 >= len(piece)
-            elif mark == 0x22:
+                position = self._leave_string(piece, position)
+                continue
+            skipped = _NO_MARK.match(piece, position)
+            at = position if skipped is None else skipped.end()
+            if at >= len(piece):
+                break
+            mark = piece[at]
+            position = at + 1
+            if mark == 0x22:
                 self._in_string = True
             elif mark in b"{[":
                 if self._inside and self._depth == self._list_depth and self._parts is None:
@@ -60,6 +60,19 @@ class ElementSplitter:
                 elif self._inside and self._depth < self._list_depth:
                     self.complete = True
         self._keep(piece, start)
+
+    def _leave_string(self, piece: bytes, position: int) -> int:
+        """Where to go on after the string's end, or after the piece."""
+        rest = _STRING_REST.match(piece, position)
+        end = len(piece) if rest is None else rest.end()
+        if end >= len(piece):
+            return len(piece)
+        if piece[end] == 0x22:
+            self._in_string = False
+            return end + 1
+        # A backslash is the last byte: what it escapes is in the next piece.
+        self._escaped = True
+        return len(piece)
 
     @property
     def began(self) -> bool:

@@ -125,22 +125,24 @@ class TraceImport:
         else:
             key = (episode.task, episode.group)
         member = self._members[key] if episode.member is None else episode.member
-        self._check_new(key, member, episode)
+        digest = self._new_digest(key, member, episode)
         found = episode.trajectory(member, self._shared_tokens.get(key))
         if self._options.task is not None:
             found = msgspec.structs.replace(found, task=self._options.task)
+        self._seen.add(digest)
         self._shared_tokens.setdefault(key, found.prompt_tokens)
         self._members[key] += 1
         self.trajectories += 1
         return found
 
-    def _check_new(self, key: tuple[str, str], member: int, episode: Episode) -> None:
+    def _new_digest(self, key: tuple[str, str], member: int, episode: Episode) -> int:
+        """Of what names this trajectory; ValueError if it was read before."""
         identity = episode.identity or f"{key[1]}\0{member}"
         digest = int.from_bytes(blake2b(f"{key[0]}\0{identity}".encode(), digest_size=8).digest())
         if digest in self._seen:
             named = episode.identity or f"member {member} of group {key[1]}"
             raise ValueError(f"{named[:80]} of task {key[0]} was read before; ids must not repeat")
-        self._seen.add(digest)
+        return digest
 
     def _refuse(self, place: str, message: str) -> None:
         text = f"{place}: {' '.join(message.split())}"
