@@ -4,12 +4,13 @@ Every request is a trajectory of one turn and a group of its own. Its time of ar
 """
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 from rollart.workload.importers.episode import Episode
-from rollart.workload.importers.format_reader import FormatReader, RecordReader
+from rollart.workload.importers.format_reader import FormatReader, ImportJob, RecordReader
 from rollart.workload.importers.sample import Sample
 from rollart.workload.trace import TraceTurn
 
@@ -27,17 +28,21 @@ class AzureReader(FormatReader):
         """The header."""
         return set(sample.first_line.split(",")) >= set(COLUMNS)
 
+    def __init__(self, job: ImportJob) -> None:
+        super().__init__(job)
+        self._numbers = count()
+
     def open(self, path: Path) -> RecordReader:
         """Every line is a trajectory."""
         kind = next((kind for kind in ("code", "conv") if kind in path.name.lower()), "requests")
-        return _Requests(f"azure-{kind}")
+        return _Requests(f"azure-{kind}", self._numbers)
 
 
 class _Requests:
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, numbers: Iterator[int]) -> None:
         self._task = task
+        self._numbers = numbers
         self._columns: list[str] = []
-        self._requests = 0
 
     def read(self, record: bytes) -> Iterable[Episode]:
         (cells,) = csv.reader([record.decode().strip()])
@@ -48,11 +53,10 @@ class _Requests:
             raise ValueError(f"has {len(cells)} cells; must have {len(self._columns)}, as the header")
         row = dict(zip(self._columns, cells, strict=True))
         context_tokens, output_tokens = (_tokens(row, column) for column in COLUMNS[1:])
-        number = self._requests
-        self._requests += 1
         yield Episode(
             task=self._task,
-            group=f"request-{number}",
+            group=f"request-{next(self._numbers)}",
+            alone=True,
             prompt_tokens=context_tokens,
             turns=(TraceTurn(output_tokens=output_tokens),),
             tokens="counted",

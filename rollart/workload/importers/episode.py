@@ -40,6 +40,8 @@ class Episode:
     """Number within the group where the file has one; None: counted in the order of reading."""
     identity: str | None = None
     """Id of this very trajectory where the file has one: a second one is a duplicate."""
+    alone: bool = False
+    """The reader made the group up for this one; nothing is remembered of it, for files of millions of requests."""
     prompt_tokens: int
     turns: tuple[TraceTurn, ...]
     reset_s: float | None = None

@@ -6,6 +6,7 @@ place in a trace, and the time between two requests holds the model's and a huma
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -13,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from rollart.workload.importers.episode import Episode
-from rollart.workload.importers.format_reader import FormatReader, RecordReader
+from rollart.workload.importers.format_reader import FormatReader, ImportJob, RecordReader
 from rollart.workload.importers.sample import Sample
 from rollart.workload.trace import Tokens, TraceTurn
 
@@ -41,9 +42,13 @@ class MooncakeReader(FormatReader):
         """The lengths of a request."""
         return not sample.is_list and sample.has("input_length", "output_length")
 
+    def __init__(self, job: ImportJob) -> None:
+        super().__init__(job)
+        self._numbers = count()
+
     def open(self, path: Path) -> RecordReader:
         """Conversations are found as the file is read."""
-        return _Conversations(f"mooncake-{path.name.partition('.')[0]}"[:1000])
+        return _Conversations(f"mooncake-{path.name.partition('.')[0]}"[:1000], self._numbers)
 
 
 class _Conversation:
@@ -70,18 +75,17 @@ class _Conversation:
 
 
 class _Conversations:
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, numbers: Iterator[int]) -> None:
         self._task = task
+        self._numbers = numbers
         self._open: dict[int, _Conversation] = {}
         """By the id of the last whole block, least recently used first."""
-        self._begun = 0
 
     def read(self, record: bytes) -> Iterable[Episode]:
         request = _decode(record)
         conversation = self._continued(request)
         if conversation is None:
-            conversation = _Conversation(self._begun, request)
-            self._begun += 1
+            conversation = _Conversation(next(self._numbers), request)
         if not conversation.blocks:
             yield self._episode(conversation)
             return
@@ -113,6 +117,7 @@ class _Conversations:
         return Episode(
             task=self._task,
             group=f"conversation-{conversation.number}",
+            alone=True,
             prompt_tokens=conversation.prompt_tokens,
             turns=tuple(conversation.turns),
             tokens="counted",

@@ -7,13 +7,14 @@ one generation are its counts. Rows of the Harbor agent also carry the times of 
 """
 
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 from rollart.workload.importers.episode import Episode, Outcome
-from rollart.workload.importers.format_reader import EachRecord, FormatReader, RecordReader
+from rollart.workload.importers.format_reader import EachRecord, FormatReader, ImportJob, RecordReader
 from rollart.workload.importers.harbor_phases import Phases
 from rollart.workload.importers.response_items import ResponseItem, item_turns, items_tokens
 from rollart.workload.importers.sample import Sample
@@ -69,27 +70,29 @@ class NemoGymReader(FormatReader):
         """The request of a rollout."""
         return not sample.is_list and sample.has("responses_create_params")
 
+    def __init__(self, job: ImportJob) -> None:
+        super().__init__(job)
+        self._numbers = count()
+
     def open(self, path: Path) -> RecordReader:
         """Every line is a trajectory."""
         file_task = path.name.partition(".")[0] or "nemo-gym"
-        rows = 0
 
         def episodes(line: bytes) -> Iterable[Episode]:
-            nonlocal rows
             row = _decode(line)
-            rows += 1
+            number = next(self._numbers)
             task = row.agent_ref.name if row.agent_ref and row.agent_ref.name else file_task
-            group = row.instance_id or (f"row-{rows - 1}" if row.task_index is None else str(row.task_index))
+            group = row.instance_id or (f"row-{number}" if row.task_index is None else str(row.task_index))
             yield self._episode(row, task, group)
 
         return EachRecord(episodes)
 
     def _episode(self, row: _Row, task: str, group: str) -> Episode:
-        request, count = row.responses_create_params, self.job.count
-        prompt_tokens = count(request.instructions or "") + _input_tokens(request, count)
+        request, tokens = row.responses_create_params, self.job.count
+        prompt_tokens = tokens(request.instructions or "") + _input_tokens(request, tokens)
         if bytes(request.tools) not in (b"", b"null", b"[]"):
-            prompt_tokens += count(bytes(request.tools).decode())
-        turns = item_turns(row.response.output, count)
+            prompt_tokens += tokens(bytes(request.tools).decode())
+        turns = item_turns(row.response.output, tokens)
         usage = row.response.usage
         counted = usage is not None and usage.input_tokens > 0 and len(turns) == 1
         if counted and usage is not None:
@@ -115,10 +118,10 @@ class NemoGymReader(FormatReader):
 _decode = msgspec.json.Decoder(_Row).decode
 
 
-def _input_tokens(request: _Request, count: TokenCounter) -> int:
+def _input_tokens(request: _Request, tokens: TokenCounter) -> int:
     if isinstance(request.input, str):
-        return count(request.input)
-    return items_tokens(request.input, count)
+        return tokens(request.input)
+    return items_tokens(request.input, tokens)
 
 
 def _outcome(response: _Response, phases: Phases) -> Outcome:

@@ -57,6 +57,21 @@ class _Export(msgspec.Struct, frozen=True):
     resources: list[_Resource] = msgspec.field(name="resourceSpans")
 
 
+KEYS = frozenset(
+    {
+        "error.type",
+        "gen_ai.agent.id",
+        "gen_ai.agent.name",
+        "gen_ai.conversation.id",
+        "gen_ai.operation.name",
+        "gen_ai.usage.cache_read.input_tokens",
+        "gen_ai.usage.input_tokens",
+        "gen_ai.usage.output_tokens",
+    }
+)
+"""Attributes that are kept; others may hold whole prompts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """A span with its attributes by name."""
@@ -111,7 +126,7 @@ def spans(record: bytes) -> Iterator[Span]:
 def _span(span: _Span) -> Span:
     attributes = span.attributes
     if isinstance(attributes, list):
-        attributes = {found.key: _value(found.value) for found in attributes}
+        attributes = {found.key: _value(found.value) for found in attributes if found.key in KEYS}
     status = str(span.status.code or span.status.status_code or "")
     return Span(
         name=span.name,
@@ -119,7 +134,7 @@ def _span(span: _Span) -> Span:
         start_s=_moment(span.start_nanos, span.start_time, "start"),
         end_s=_moment(span.end_nanos, span.end_time, "end"),
         failed=status in ("2", "STATUS_CODE_ERROR", "ERROR"),
-        attributes=attributes or {},
+        attributes={key: value for key, value in (attributes or {}).items() if key in KEYS},
     )
 
 

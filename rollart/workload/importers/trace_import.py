@@ -7,7 +7,7 @@ trace of part of the file.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -52,9 +52,11 @@ class TraceImport:
         self._given = tuple(files)
         self._count = token_counter(options.tokens)
         self._readers: dict[str, FormatReader] = {}
-        self._members: Counter[tuple[str, str]] = Counter()
-        self._shared_tokens: dict[tuple[str, str], int] = {}
+        self._members: dict[int, int] = {}
+        """Of a group, by the digest of its name: how many were read."""
+        self._shared_tokens: dict[int, int] = {}
         self._seen: set[int] = set()
+        """Digests of what was read: names would take ten times the memory."""
         self.trajectories = 0
         self.bad_records = 0
         self.errors: list[str] = []
@@ -121,28 +123,24 @@ class TraceImport:
     def _trajectory(self, episode: Episode) -> TraceTrajectory:
         """The episode as a numbered member of its group; ValueError for a duplicate."""
         if self._options.task is not None:
-            key = (self._options.task, episode.group)
-        else:
-            key = (episode.task, episode.group)
-        member = self._members[key] if episode.member is None else episode.member
-        digest = self._new_digest(key, member, episode)
-        found = episode.trajectory(member, self._shared_tokens.get(key))
-        if self._options.task is not None:
-            found = msgspec.structs.replace(found, task=self._options.task)
-        self._seen.add(digest)
-        self._shared_tokens.setdefault(key, found.prompt_tokens)
-        self._members[key] += 1
+            episode = replace(episode, task=self._options.task)
+        found = episode.trajectory(0) if episode.alone else self._numbered(episode)
         self.trajectories += 1
         return found
 
-    def _new_digest(self, key: tuple[str, str], member: int, episode: Episode) -> int:
-        """Of what names this trajectory; ValueError if it was read before."""
-        identity = episode.identity or f"{key[1]}\0{member}"
-        digest = int.from_bytes(blake2b(f"{key[0]}\0{identity}".encode(), digest_size=8).digest())
-        if digest in self._seen:
-            named = episode.identity or f"member {member} of group {key[1]}"
-            raise ValueError(f"{named[:80]} of task {key[0]} was read before; ids must not repeat")
-        return digest
+    def _numbered(self, episode: Episode) -> TraceTrajectory:
+        group = _digest(episode.task, episode.group)
+        read = self._members.get(group, 0)
+        member = read if episode.member is None else episode.member
+        this = _digest(episode.task, episode.identity or f"{episode.group}\0{member}")
+        if this in self._seen:
+            named = episode.identity or f"member {member} of group {episode.group}"
+            raise ValueError(f"{named[:80]} of task {episode.task} was read before; ids must not repeat")
+        found = episode.trajectory(member, self._shared_tokens.get(group))
+        self._seen.add(this)
+        self._shared_tokens.setdefault(group, found.prompt_tokens)
+        self._members[group] = read + 1
+        return found
 
     def _refuse(self, place: str, message: str) -> None:
         text = f"{place}: {' '.join(message.split())}"
@@ -160,3 +158,7 @@ class TraceImport:
         if self.left_out:
             raise TraceError(f"{self.left_out[0].parent}: has no file of a known format among {len(self.left_out)}")
         raise TraceError(f"{self._given[0]}: holds no record")
+
+
+def _digest(task: str, name: str) -> int:
+    return int.from_bytes(blake2b(f"{task}\0{name}".encode("utf-8", "surrogatepass"), digest_size=8).digest())
