@@ -23,6 +23,7 @@ Batched = Annotated[int | None, typer.Option(min=1, help="Token budget of an ite
 Precision = Annotated[str | None, typer.Option(help="Of the weights: bf16, fp8, fp4 ... [as published].")]
 KvDtype = Annotated[str | None, typer.Option(help="Of the KV cache: bf16 or fp8 [bf16].")]
 SchedulerName = Annotated[str, typer.Option(help="Whose rules it follows: vllm or sglang.")]
+Costs = Annotated[str, typer.Option(help="Where iteration times come from: compact, tables or roofline.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -37,6 +38,7 @@ def replay(
     precision: Precision = None,
     kv_dtype: KvDtype = None,
     scheduler: SchedulerName = "vllm",
+    costs: Costs = "compact",
     dp: Annotated[int | None, typer.Option("--dp", min=1, help="Data-parallel ranks [as in the log, or 1].")] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Engines; each request goes to the least loaded one.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many requests of the file.")] = None,
@@ -44,6 +46,7 @@ def replay(
     json: Json = False,
 ) -> None:
     """Replay a request log; where the log has measured times, say how far the simulated ones are off."""
+    from rollart.loadtest.cost_source import costs_from
     from rollart.loadtest.engine_meta import arguments_beside
     from rollart.loadtest.open_loop import replay as replay_requests
     from rollart.loadtest.reader import read_requests
@@ -68,13 +71,14 @@ def replay(
         max_num_seqs=max_num_seqs,
         max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
+        costs_of=costs_from(costs, scheduler=scheduler),
         prefix_tokens=log.prefix_tokens,
         data_parallel=dp or (logged and logged.data_parallel_size) or 1,
         expert_parallel=not logged or logged.enable_expert_parallel is not False,
     )
     served = replay_requests(log, deployment.engines(replicas))
     report = ReplayReport(log=log, served=served, replicas=replicas)
-    figures = {**_named(deployment), **report.as_dict()}
+    figures = {**_named(deployment), "costs": costs, **report.as_dict()}
     if out is not None:
         write_replay(out, report, figures)
     if json:
@@ -98,11 +102,13 @@ def load(
     max_num_seqs: Seqs = None,
     max_num_batched_tokens: Batched = None,
     scheduler: SchedulerName = "vllm",
+    costs: Costs = "compact",
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the lengths.")] = 0,
     json: Json = False,
 ) -> None:
     """Keep a number of requests in flight; show time to first token and time per output token."""
     from rollart.loadtest.closed_loop import Load, keep_in_flight
+    from rollart.loadtest.cost_source import costs_from
     from rollart.loadtest.latencies import Quantities
 
     work = Load(
@@ -122,11 +128,13 @@ def load(
         max_num_seqs=max_num_seqs,
         max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
+        costs_of=costs_from(costs, scheduler=scheduler),
     )
     served = keep_in_flight(work, deployment.engines())
     tokens = sum(met.output_tokens for met in served.latencies)
     figures = {
         **_named(deployment),
+        "costs": costs,
         "concurrency": concurrency,
         "requests": work.requests,
         **Quantities(served.latencies).milliseconds(),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rollart.costs.assumptions import assumptions_for
 from rollart.costs.engine_shape import EngineShape
-from rollart.costs.host import HostTime, host_time
+from rollart.costs.host import DEFAULT_ENGINE_VERSION, HostTime, host_time
 from rollart.costs.interface import EngineCosts
 from rollart.costs.roofline import RooflineEngine
 from rollart.costs.select import engine_costs
@@ -25,6 +25,7 @@ def costs_from(source: str, *, scheduler: str = "vllm", host: HostTime | None = 
             taken = assumptions_for(shape.device)
             iteration_s, request_s = host
             return RooflineEngine(shape, replace(taken, iteration_overhead_s=iteration_s, request_overhead_s=request_s))
-        return engine_costs(shape, source, host=host or host_time(ENGINE_VERSIONS.get(scheduler, scheduler)))
+        version = ENGINE_VERSIONS.get(scheduler, DEFAULT_ENGINE_VERSION)
+        return engine_costs(shape, source, host=host or host_time(version))
 
     return costs_of

@@ -41,8 +41,8 @@ class Deployment:
     """Ranks with requests of their own; those of a model with experts share them and go in step."""
     expert_parallel: bool = True
     """Whether the experts of such ranks lie whole on one rank each, rather than split over all."""
-    exchange_s: float | None = None
-    """Of one dispatch or combine between such ranks, in place of what the link says."""
+    exchange_extra_s: float = 0.0
+    """What one dispatch or combine between such ranks takes beyond a bare collective."""
 
     @property
     def shape(self) -> EngineShape:
@@ -66,7 +66,7 @@ class Deployment:
                 self.data_parallel,
                 self.costs_of,
                 spread=self.expert_parallel,
-                exchange_s=self.exchange_s,
+                exchange_extra_s=self.exchange_extra_s,
             )
             config = self._config(ranks.kv_capacity_tokens)
             return [LockstepEngine(config, ranks, self.data_parallel) for _ in range(count)]

@@ -10,15 +10,18 @@ Dispatch gathers the tokens of all ranks at every rank, combine scatters their s
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from rollart.costs.assumptions import assumptions_for
 from rollart.costs.engine_shape import EngineShape
 from rollart.costs.interface import EngineCosts
+from rollart.costs.iteration import OperatorEngine
 from rollart.domain.errors import InputError
 from rollart.serving.lockstep import RankWork
 
 _ACTIVATION_BYTES = 2.0
-_COLLECTIVES_PER_LAYER = 2
-"""All-gather of the inputs, reduce-scatter of the outputs."""
+_COLLECTIVES = ("all_gather", "reduce_scatter")
+"""Of a layer: the inputs, then the outputs."""
 _TWIN_WIDTH = 128
 """Of the feed-forward part of a twin: small, and any split divides it. What it costs cancels."""
 
@@ -28,8 +31,8 @@ CostsOf = Callable[[EngineShape], EngineCosts]
 class ExpertRanks:
     """Costs of `ranks` copies of attention over one set of experts; see `serving.lockstep.LockstepCosts`.
 
-    `spread` says whether experts lie whole on one rank each, or are split over all ranks. `exchange_s`, if given, is
-    the time of one dispatch or combine whatever its size, in place of the link's formula.
+    `spread` says whether experts lie whole on one rank each, or are split over all. `exchange_extra_s` is what one
+    dispatch or combine takes beyond a bare collective of its size.
     Raises InputError for a model without experts or with a split in attention too.
     """
 
@@ -40,7 +43,7 @@ class ExpertRanks:
         costs_of: CostsOf,
         *,
         spread: bool = True,
-        exchange_s: float | None = None,
+        exchange_extra_s: float = 0.0,
     ) -> None:
         model = shape.model
         if model.experts is None or shape.tensor_parallel != 1:
@@ -55,13 +58,9 @@ class ExpertRanks:
         self._twin_together = costs_of(replace(together, model=twin, expert_parallel=1))
         # The experts of a rank are its share; the rest of the weights, small beside them, is taken as split too.
         self.kv_capacity_tokens = self._together.kv_capacity_tokens // ranks
-        self._ranks = ranks
         self._layers = model.expert_layers
         self._message_bytes_per_token = model.hidden * _ACTIVATION_BYTES
-        taken = assumptions_for(shape.device)
-        self._link = shape.device.device_link_bytes_per_s * taken.link_efficiency
-        self._latency_s = taken.all_reduce_latency_s
-        self._exchange_s = exchange_s
+        self._exchanges = _Exchanges(self._alone, shape, ranks, exchange_extra_s)
         self._expert_s: dict[int, float] = {}
 
     def iteration_s(self, ranks: Sequence[RankWork]) -> float:
@@ -81,8 +80,25 @@ class ExpertRanks:
         """All layers of experts of an iteration with so many tokens over all ranks, exchanges included."""
         chunk = [(tokens, 0)]
         compute_s = self._together.mixed_s(0, 0, chunk) - self._twin_together.mixed_s(0, 0, chunk)
-        once_s = self._exchange_s
-        if once_s is None:
-            sent = (self._ranks - 1) / self._ranks * tokens * self._message_bytes_per_token
-            once_s = self._latency_s + sent / self._link
-        return max(compute_s, 0.0) + self._layers * _COLLECTIVES_PER_LAYER * once_s
+        exchange_s = self._exchanges.layer_s(tokens * self._message_bytes_per_token)
+        return max(compute_s, 0.0) + self._layers * exchange_s
+
+
+class _Exchanges:
+    """Dispatch and combine of one layer: collectives as the cost model has them, or as the device's link says."""
+
+    def __init__(self, costs: EngineCosts, shape: EngineShape, ranks: int, extra_s: float) -> None:
+        self._operators = costs.operators if isinstance(costs, OperatorEngine) else None
+        taken = assumptions_for(shape.device)
+        self._sent = (ranks - 1) / ranks / (shape.device.device_link_bytes_per_s * taken.link_efficiency)
+        self._latency_s = taken.all_reduce_latency_s
+        self._ranks = ranks
+        self._extra_s = extra_s
+
+    def layer_s(self, message_bytes: float) -> float:
+        """Seconds for a message of so many bytes over all ranks."""
+        extra_s = len(_COLLECTIVES) * self._extra_s
+        if self._operators is None:
+            return extra_s + len(_COLLECTIVES) * (self._latency_s + message_bytes * self._sent)
+        size = np.array([message_bytes])
+        return extra_s + sum(float(self._operators.collective_s(kind, size, self._ranks)[0]) for kind in _COLLECTIVES)

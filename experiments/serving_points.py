@@ -1,0 +1,292 @@
+"""Serving points measured by others, in a closed loop: how far off time per output token and first token are.
+
+    python experiments/serving_points.py POINTS [--all] [--costs compact] [--out experiments/results]
+
+POINTS is a CSV with a line a point: model, system, backend, split, lengths, concurrency, and the measured times in ms.
+A sample of the points is run unless --all is given. Per group (model, backend and its version):
+
+- blind: nothing but the cost model and its host time;
+- one constant: host time an iteration, chosen on the even points of the group and scored on the odd ones.
+
+What the harness of a group did is not in the file: `HARNESS` says what is taken for it, and why. Writes
+serving-points.json (every point) and serving-points.png. Points off by more than three times the median of their group
+are named.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from rollart import api
+from rollart.catalog.load import devices, models
+from rollart.costs.host import HostTime, host_time
+from rollart.domain.errors import RollArtError
+from rollart.loadtest.closed_loop import Load, keep_in_flight
+from rollart.loadtest.cost_source import costs_from
+from rollart.loadtest.deployment import Deployment
+from rollart.report.figures.canvas import SERIES_COLOURS, label, new_figure, save
+from rollart.report.output import write_text
+
+MODELS = {
+    "Qwen/Qwen3-32B": "Qwen3-32B",
+    "openai/gpt-oss-120b": "gpt-oss-120b",
+    "meta-llama/Llama-3.1-8B-Instruct": "Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B": "Llama-3.1-70B",
+    "deepseek-ai/DeepSeek-R1": "DeepSeek-R1",
+}
+SYSTEMS = {"h100_sxm": "H100", "h200_sxm": "H200"}
+REQUESTS_IN_FLIGHT_TIMES = 6
+"""Requests of a point per one in flight: enough for the first wave to weigh little."""
+MOST_REQUESTS = 2000
+BLIND_HOST_S, REQUEST_S = host_time("vllm-v1")
+"""Host time an iteration and a request, before a constant is fitted; that of all engines at hand."""
+STEP_S = 1e-3
+"""Second host time that a fit tries; the answer in between is taken as linear, then simulated."""
+SAMPLE_EVERY = 5
+ODD_TIMES = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """What a group's measurement did, as far as it is known or assumed."""
+
+    length_range: float = 1.0
+    kv_dtype: str = "bf16"
+    max_num_batched_tokens: int = 8192
+
+
+SERIES = "2026_04_06"
+"""How the ids of one series of measurements begin."""
+HARNESS = {
+    # Others found these to draw lengths from [0.8, 1.0] of the nominal.
+    SERIES: Harness(length_range=0.8),
+    # Chosen on these points: with vLLM's own default for a server, 8,192, first tokens are twice what was measured.
+    "Qwen3-32B vllm": Harness(max_num_batched_tokens=2048),
+}
+"""By series of measurements, or model and backend; the others keep lengths fixed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One line of the file."""
+
+    number: int
+    group: str
+    harness: str
+    model: str
+    device: str
+    backend: str
+    precision: str
+    tp: int
+    input_tokens: int
+    output_tokens: int
+    concurrency: int
+    ttft_ms: float
+    tpot_ms: float
+
+    @property
+    def name(self) -> str:
+        """The point in few words."""
+        return f"{self.group} TP {self.tp} {self.input_tokens}/{self.output_tokens} x {self.concurrency}"
+
+
+def read_points(path: Path) -> tuple[list[Point], int]:
+    """Points of engines that do both phases, and how many lines were left out because theirs do not."""
+    points, apart = [], 0
+    with path.open(newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), start=2):
+            if row["mode"] != "agg":
+                apart += 1
+                continue
+            model = MODELS[row["model_path"]]
+            precision = row["precision"] or "bf16"
+            version = row["backend_version"] or "unnamed version"
+            points.append(
+                Point(
+                    number=number,
+                    group=f"{model} {precision} {SYSTEMS[row['system']]} {row['backend']} {version}",
+                    harness=SERIES if row["id"].startswith(SERIES) else f"{model} {row['backend']}",
+                    model=model,
+                    device=SYSTEMS[row["system"]],
+                    backend=row["backend"],
+                    precision=precision,
+                    tp=int(row["tp_size"]),
+                    input_tokens=int(row["isl"]),
+                    output_tokens=int(row["osl"]),
+                    concurrency=int(row["concurrency"]),
+                    ttft_ms=float(row["silicon_ttft_ms"]),
+                    tpot_ms=float(row["silicon_tpot_ms"]),
+                )
+            )
+    return points, apart
+
+
+def run_point(point: Point, costs: str, iteration_s: float | None) -> tuple[float, float]:
+    """Mean first token and mean time per output token, in ms."""
+    host = None if iteration_s is None else HostTime(iteration_s, REQUEST_S)
+    taken = HARNESS.get(point.harness, Harness())
+    deployment = Deployment(
+        model=models()[point.model],
+        device=devices()[point.device],
+        tensor_parallel=point.tp,
+        precision=point.precision,
+        kv_dtype=taken.kv_dtype,
+        max_num_batched_tokens=taken.max_num_batched_tokens,
+        max_num_seqs=max(256, point.concurrency),
+        scheduler=point.backend,
+        costs_of=costs_from(costs, scheduler=point.backend, host=host),
+    )
+    load = Load(
+        concurrency=point.concurrency,
+        input_tokens=point.input_tokens,
+        output_tokens=point.output_tokens,
+        requests=max(2 * point.concurrency, min(REQUESTS_IN_FLIGHT_TIMES * point.concurrency, MOST_REQUESTS)),
+        length_range=taken.length_range,
+    )
+    met = keep_in_flight(load, deployment.engines()).latencies
+    gaps = [gap for latency in met if (gap := latency.per_token_s) is not None]
+    return 1e3 * fmean(latency.first_token_s for latency in met), 1e3 * fmean(gaps)
+
+
+def attempt(job: tuple[Point, float | None], costs: str) -> tuple[float, float] | str:
+    """The point's times, or why it cannot be simulated."""
+    try:
+        return run_point(job[0], costs, job[1])
+    except RollArtError as error:
+        return str(error)
+
+
+def absolute_pct(simulated: float, measured: float) -> float:
+    """Absolute error in percent."""
+    return abs(100.0 * (simulated / measured - 1.0))
+
+
+def chosen_host_s(points: Sequence[Point], blind: Sequence[float], slower: Sequence[float]) -> float:
+    """Host time beyond the blind one, from 0 to 8 ms, with the least median error, by linear interpolation."""
+
+    def error(extra_s: float) -> float:
+        share = extra_s / STEP_S
+        return median(
+            absolute_pct(first + share * (second - first), point.tpot_ms)
+            for point, first, second in zip(points, blind, slower, strict=True)
+        )
+
+    return min((step * 5e-5 for step in range(161)), key=error)
+
+
+def score(group: str, points: Sequence[Point], costs: str, pool: ProcessPoolExecutor) -> dict[str, Any]:
+    """Blind errors of a group, and with the constant of its first half on its second."""
+    run = partial(attempt, costs=costs)
+    answers = list(pool.map(run, [(point, None) for point in points]))
+    refused = {p.name: answer for p, answer in zip(points, answers, strict=True) if isinstance(answer, str)}
+    pairs = [(p, answer) for p, answer in zip(points, answers, strict=True) if not isinstance(answer, str)]
+    result: dict[str, Any] = {"group": group, "points": len(pairs), "refused": refused}
+    if not pairs:
+        return result
+    result["rows"] = [
+        {**asdict(p), "name": p.name, "simulated_ttft_ms": first, "simulated_tpot_ms": gap} for p, (first, gap) in pairs
+    ]
+    result["tpot_pct"] = median(absolute_pct(gap, p.tpot_ms) for p, (_, gap) in pairs)
+    result["tpot_bias_pct"] = median(100 * (gap / p.tpot_ms - 1) for p, (_, gap) in pairs)
+    result["ttft_pct"] = median(absolute_pct(first, p.ttft_ms) for p, (first, _) in pairs)
+    result["odd"] = odd_rows(result["rows"], result["tpot_pct"])
+    if len(pairs) >= 4:
+        result |= fitted(pairs, run, pool)
+    return result
+
+
+def fitted(pairs: Sequence[tuple[Point, tuple[float, float]]], run: Any, pool: ProcessPoolExecutor) -> dict[str, Any]:
+    """One constant of host time, chosen on every other point and scored on the rest."""
+    train, test = pairs[::2], pairs[1::2]
+    base_s = BLIND_HOST_S
+    slower = list(pool.map(run, [(point, base_s + STEP_S) for point, _ in train]))
+    extra_s = chosen_host_s([p for p, _ in train], [a[1] for _, a in train], [answer[1] for answer in slower])
+    scored = list(pool.map(run, [(point, base_s + extra_s) for point, _ in test]))
+    return {
+        "host_ms": 1e3 * (base_s + extra_s),
+        "fitted_on": len(train),
+        "scored_on": len(test),
+        "fitted_tpot_pct": median(absolute_pct(a[1], p.tpot_ms) for a, (p, _) in zip(scored, test, strict=True)),
+        "fitted_ttft_pct": median(absolute_pct(a[0], p.ttft_ms) for a, (p, _) in zip(scored, test, strict=True)),
+    }
+
+
+def odd_rows(rows: Iterable[dict[str, Any]], typical_pct: float) -> list[str]:
+    """Points far from the rest of their group, with both times per output token."""
+    return [
+        f"{row['name']} (line {row['number']}): {row['simulated_tpot_ms']:.1f} ms, measured {row['tpot_ms']:.1f} ms"
+        for row in rows
+        if absolute_pct(row["simulated_tpot_ms"], row["tpot_ms"]) > max(ODD_TIMES * typical_pct, 10.0)
+    ]
+
+
+def draw(path: Path, results: Sequence[dict[str, Any]]) -> None:
+    """Simulated over measured time per output token, all points."""
+    figure, axes = new_figure("Time per output token of serving points: simulated over measured", height_px=700)
+    for result, colour in zip(results, SERIES_COLOURS * 3, strict=False):
+        rows = result.get("rows", [])
+        ratios = [row["simulated_tpot_ms"] / row["tpot_ms"] for row in rows]
+        axes.plot([row["tpot_ms"] for row in rows], ratios, "o", color=colour, label=result["group"], alpha=0.7)
+    axes.axhline(1.0, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.legend(frameon=False, fontsize=8)
+    label(axes, "measured time per output token (ms)", "simulated / measured", grid="both")
+    save(figure, path)
+
+
+def main() -> None:
+    """Run the points, write the files, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("points", type=Path)
+    parser.add_argument("--all", action="store_true", help=f"every point, not one of {SAMPLE_EVERY}")
+    parser.add_argument("--costs", default="compact", help="roofline, compact or tables")
+    parser.add_argument("--group", default="", help="only groups whose name holds this")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
+    points, apart = read_points(options.points)
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        if options.group in point.group:
+            groups.setdefault(point.group, []).append(point)
+    results = []
+    with ProcessPoolExecutor(options.workers) as pool:
+        for group, members in groups.items():
+            chosen = members if options.all or len(members) < 12 else members[::SAMPLE_EVERY]
+            results.append(score(group, chosen, options.costs, pool))
+            print(f"{group}: {len(chosen)} of {len(members)} points", file=sys.stderr)
+    show(results, apart)
+    options.out.mkdir(parents=True, exist_ok=True)
+    result = {"code_version": api.code_version(), "costs": options.costs, "all": options.all, "groups": results}
+    write_text(options.out / "serving-points.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
+    draw(options.out / "serving-points.png", results)
+
+
+def show(results: Sequence[dict[str, Any]], apart: int) -> None:
+    """The table, then what is odd, then what was left out."""
+    print("median absolute error, %; fitted: one host time, chosen on one half and scored on the other")
+    print("| group | points | per token, blind | bias | fitted | host ms | first token, blind | fitted |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in results:
+        keys = ("tpot_pct", "tpot_bias_pct", "fitted_tpot_pct", "host_ms", "ttft_pct", "fitted_ttft_pct")
+        cells = [f"{row[key]:.1f}" if key in row else "-" for key in keys]
+        print(f"| {row['group']} | {row['points']} | {' | '.join(cells)} |")
+    for line in (line for row in results for line in row.get("odd", ())):
+        print(f"odd: {line}")
+    for row in results:
+        for reason, names in Counter(row["refused"].values()).items():
+            print(f"refused: {names} points of {row['group']}: {reason}")
+    print(f"left out: {apart} points of engines that prefill and decode apart")
+
+
+if __name__ == "__main__":
+    main()
