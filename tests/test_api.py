@@ -37,6 +37,8 @@ def test_the_public_names_are_these():
         "check",
         "compare",
         "load_scenario",
+        "plan",
+        "plan_as_dict",
         "simulate",
     ]
 

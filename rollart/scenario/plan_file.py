@@ -1,0 +1,29 @@
+"""Plan files: the placement of a plan in the form that `simulate --plan` reads."""
+
+import dataclasses
+from typing import Any
+
+import yaml
+
+from rollart.domain.plan import Placement
+
+
+def placement_mapping(placement: Placement) -> dict[str, Any]:
+    """The `placement` section that gives this placement."""
+    engines = [
+        {key: str(value) if key == "role" else value for key, value in dataclasses.asdict(group).items()}
+        for group in placement.engine_groups
+    ]
+    return {
+        "trainer": dataclasses.asdict(placement.trainer),
+        "engines": [{key: value for key, value in engine.items() if value is not None} for engine in engines],
+        "affinity": {task: list(groups) for task, groups in placement.affinity.items()},
+        "environment_slots": placement.environment_slots,
+        "kv_return": str(placement.kv_return),
+    }
+
+
+def plan_text(placement: Placement, comment: str) -> str:
+    """A plan file with this placement."""
+    body = yaml.safe_dump({"schema_version": 1, "placement": placement_mapping(placement)}, sort_keys=False)
+    return f"# {comment}\n{body}"
