@@ -28,11 +28,14 @@ from rollart.workload.fit.document import fit_profile
 from rollart.workload.group_choice import group_place, in_share
 from rollart.workload.profile_file import load_document
 from rollart.workload.profile_writer import write_profile
+from rollart.workload.selection import longest_tokens
 from rollart.workload.trace import TraceTrajectory
 from rollart.workload.trace_reader import TraceReader
 from rollart.workload.trace_writer import write_trace
 
 WITHIN = 0.03
+CONTEXT_LIMIT = 32768
+"""Trajectories that exceed it are left out: replayed and drawn ones are not cut at the same place."""
 _FEWEST = 64
 """A task has at least this part of a batch, one over it."""
 _ORDER = 1_000_000
@@ -46,7 +49,7 @@ SCENARIO: dict[str, Any] = {
         "pools": {"h800": {"device": "H800", "count": 8}},
         "environments": {"hosts": 8, "cores_per_host": 64},
     },
-    "training": {"batch_size": 128, "context_limit": 32768},
+    "training": {"batch_size": 128, "context_limit": CONTEXT_LIMIT},
     "placement": {
         "trainer": {"pool": "h800", "devices": 4, "tensor_parallel": 4},
         "engines": [{"name": "h800", "pool": "h800", "engines": 4}],
@@ -89,7 +92,8 @@ def main() -> None:
     options = _options()
     print(f"{'trace':<28}{'policy':<9}{'trajectories':>13}{'groups':>8}   profile / other half  halves")
     for path in options.trace:
-        trajectories = [_of_one_task(one) if options.one_task else one for one in TraceReader(path) if one.turns]
+        fitting = (one for one in TraceReader(path) if one.turns and longest_tokens(one) <= CONTEXT_LIMIT)
+        trajectories = [_of_one_task(one) if options.one_task else one for one in fitting]
         for policy in options.policies.split(","):
             ratios = [_ratios(trajectories, options.times, policy, seed) for seed in range(options.splits)]
             groups = len({(one.task, one.group) for one in trajectories})

@@ -7,6 +7,7 @@ import numpy as np
 
 from rollart.domain.errors import TraceError
 from rollart.workload.fit.figure import Context, fit_figure
+from rollart.workload.fit.level import level_factors
 from rollart.workload.fit.observed import Floats, Observed, observe
 from rollart.workload.fit.rates import compaction_keys, failure_keys, success_keys
 from rollart.workload.fit.scores import normal_scores
@@ -58,7 +59,16 @@ def _task_keys(observed: Observed, source: str, borrowed: tuple[str, Mapping[str
     share = float(keys["turns"].get("prompt_share", 0.0))
     for figure in ("prompt_tokens", "observation_tokens", "output_tokens", *_TIMES):
         keys[figure] = _figure_keys(observed, figure, source, borrowed, turn_scores, share)
-    where = f"counted in {source}"
+    rates = _rate_keys(observed, f"counted in {source}")
+    for figure, factor in level_factors(keys | rates, observed).items():
+        by_turn = keys[figure].get("by_turn", {0: 1.0})
+        keys[figure]["by_turn"] = {turn: float(f"{value * factor:.5g}") for turn, value in by_turn.items()}
+        keys[figure]["source"] += f"; times {factor:.3f}, for the mean total of a trajectory"
+    return keys | rates
+
+
+def _rate_keys(observed: Observed, where: str) -> dict[str, Any]:
+    keys: dict[str, Any] = {}
     keys["reset_failures"] = failure_keys(observed, "reset", where)
     keys["step_failures"] = failure_keys(observed, "step", where)
     keys["success"] = success_keys(observed, where)

@@ -10,15 +10,14 @@ from rollart.workload.by_turn import TurnFactors
 from rollart.workload.fit.observed import Draws, Floats, Indices
 from rollart.workload.fit.scores import Shares, normal_scores, shares_of, spread_ties
 from rollart.workload.fit.tail import FittedTail, fit_tail
+from rollart.workload.fit.tail_end import tail_end
 from rollart.workload.fit.turn_factors import turn_factors
-from rollart.workload.quantiles import Tail, normal_score
+from rollart.workload.quantiles import normal_score
 
 _SCORES = np.arange(-3.2, 3.21, 0.1)
 """Where quantiles are read: a tenth of a standard deviation apart, from one in 1,500 to one in 1,500."""
 _TOLERANCE = 0.01
 """Largest relative error that leaving out a quantile may make."""
-_BEYOND = 10.0
-"""A tail is trusted up to the value that is expected once in this many times the values seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ def _law_keys(values: Floats, weights: Floats, tail: FittedTail | None) -> dict[
     keys: dict[str, Any] = {"quantiles": {_rounded(p, 6): _rounded(value) for p, value in _thinned(points)}}
     if tail is not None:
         keys["tail"] = {"family": str(tail.family), "from": tail.start, "parameter": _rounded(tail.parameter)}
-        keys["max"] = _rounded(max(float(values[-1]), _trusted_end(tail)))
+        keys["max"] = _rounded(tail_end(tail, values, weights))
     return keys
 
 
@@ -115,12 +114,6 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
             kept.add(worst)
             spans += [(left, worst), (worst, right)]
     return [points[index] for index in sorted(kept)]
-
-
-def _trusted_end(tail: FittedTail) -> float:
-    law = Tail(family=tail.family, parameter=tail.parameter)
-    score = normal_score(1.0 - (1.0 - tail.start) / (_BEYOND * max(1, tail.exceedances)))
-    return tail.threshold * law.factor(score, normal_score(tail.start))
 
 
 def _share_keys(shares: Shares, per_turn: bool) -> dict[str, Any]:
