@@ -26,22 +26,28 @@ def engine_costs(
     engine_version: str = DEFAULT_ENGINE_VERSION,
     host: HostTime | None = None,
     tables: Path | None = None,
+    tables_version: str | None = None,
 ) -> EngineCosts:
     """Costs of an engine from its data sheet, from fitted formulas, or from measured tables.
 
     `host` overrides the host time of `engine_version`; the roofline has its own. `tables` names the folder of
-    systems with operator tables. InputError where the device has no coefficients or no tables.
+    systems with operator tables, `tables_version` the vLLM version of them (None: the newest). InputError where the
+    device has no coefficients or no tables.
     """
     if source == "roofline":
         return RooflineEngine(shape)
-    return OperatorEngine(shape, operators_for(shape, source, tables), host or host_time(engine_version))
+    return OperatorEngine(
+        shape, operators_for(shape, source, tables, tables_version), host or host_time(engine_version)
+    )
 
 
-def operators_for(shape: EngineShape, source: str, tables: Path | None = None) -> Operators:
+def operators_for(
+    shape: EngineShape, source: str, tables: Path | None = None, tables_version: str | None = None
+) -> Operators:
     """The operators of a device, by formula or by table; InputError for an unknown source."""
     if source not in ("compact", "tables"):
         raise InputError(f"costs {source!r} are not known; one of: {', '.join(COST_SOURCES)}")
     compact = CompactOperators(coefficients_for(shape.device))
     if source == "compact":
         return compact
-    return TableOperators(device_tables(shape.device.name, tables_root(tables)), compact)
+    return TableOperators(device_tables(shape.device.name, tables_root(tables), tables_version), compact)

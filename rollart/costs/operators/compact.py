@@ -43,6 +43,11 @@ class CompactOperators:
         rate = self.chip.peak("bf16") * self._form("prefill", heads.kv_dtype).compute
         return _array(np.maximum(read, fit.floor_s + batch * context * heads.decode_flops / rate))
 
+    def stream_s(self, batch: int, context: Numbers, heads: Heads) -> Numbers:
+        """Reading of the KV from memory, at the rate that decode attention reaches."""
+        rate = self.chip.bandwidth * self._form("decode", heads.kv_dtype).bandwidth
+        return _array(batch * context * heads.kv_token_bytes / rate)
+
     def prefill_s(self, tokens: Numbers, heads: Heads) -> Numbers:
         """Formula of prefill attention."""
         fit = self._form("prefill", heads.kv_dtype)
