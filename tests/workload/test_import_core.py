@@ -163,8 +163,12 @@ def test_ids_must_not_repeat(tmp_path: Path) -> None:
     assert job.errors == [
         f"{path}: record 2: member 0 of group 1 of task tau-bench-airline was read before; ids must not repeat"
     ]
-    with pytest.raises(TraceError, match="was read before"):
-        list(TraceImport([path, path], ImportOptions(format="auto", strict=True)))
+    with pytest.raises(TraceError, match=r"airline.json: is given twice; must be given once"):
+        list(TraceImport([path, tmp_path], ImportOptions(format="auto")))
+    path.write_text(json.dumps([trial]))
+    copy = saved(tmp_path, json.dumps([trial]), "airline.2.json")
+    with pytest.raises(TraceError, match=r"record 0: member 0 of group 1 of task tau-bench-airline was read before"):
+        list(TraceImport([path, copy], ImportOptions(format="auto", strict=True)))
 
 
 def test_members_of_a_group_share_the_shortest_first_prompt_so_far(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 Turns are the `model` events of a sample, with the provider's counts, in the order of their start; those of a
 scorer, of a role other than the solver's, and those that failed or were still pending are left out. A step
 lasts from one answer's completion to the start of the next call. Logs without `completed` (before 2025) have no
-step times: the time stamp alone does not say whether a call began or ended then. A sample's epochs are the
-members of a group.
+step times: the time stamp alone does not say whether a call began or ended then. A sample's epochs, and its
+epochs in further runs, are the members of a group.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ import msgspec
 from rollart.workload.importers.clock import instant, span_s
 from rollart.workload.importers.episode import Call, Episode, Outcome, turns_of_calls
 from rollart.workload.importers.format_reader import EachRecord, FormatReader, RecordReader
-from rollart.workload.importers.inspect_header import task_of_archive, task_of_document
+from rollart.workload.importers.inspect_header import Log, log_of_archive, log_of_document
 from rollart.workload.importers.records import Record, archive_members, elements
 from rollart.workload.importers.sample import Sample, look
 from rollart.workload.trace import Tokens
@@ -89,22 +89,22 @@ class InspectReader(FormatReader):
 
     def open(self, path: Path) -> RecordReader:
         """Every sample is a trajectory; TraceError for an archive without a log's header."""
-        task = task_of_archive(path) if look(path).is_zip else task_of_document(path)
-        return EachRecord(lambda record: _episodes(record, task))
+        log = log_of_archive(path) if look(path).is_zip else log_of_document(path)
+        return EachRecord(lambda record: _episodes(record, log))
 
 
 _decode = msgspec.json.Decoder(_Sample).decode
 
 
-def _episodes(record: bytes, task: str) -> Iterable[Episode]:
+def _episodes(record: bytes, log: Log) -> Iterable[Episode]:
     sample = _decode(record)
     if sample.epoch < 1:
         raise ValueError(f"epoch is {sample.epoch}; must be >= 1")
     prompt_tokens, turns = turns_of_calls(_calls(sample.events))
     yield Episode(
-        task=task,
+        task=log.task,
         group=str(sample.id),
-        member=sample.epoch - 1,
+        identity=f"sample {sample.id} epoch {sample.epoch} of run {log.run}",
         prompt_tokens=prompt_tokens,
         turns=turns,
         reset_s=_phase_s(sample.events, "init"),
