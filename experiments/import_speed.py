@@ -3,7 +3,8 @@
     python experiments/import_speed.py [--mb 100] [--format openai-chat|tau-bench|mooncake] [--gzip]
 
 The file is made in a temporary folder (chats of a tool-using agent, or requests) and imported by a process of its
-own, as `rollart trace import` does. Prints one JSON object; the peak memory is that process's own.
+own, as `rollart trace import` does. Prints one JSON object; the peak memory is that process's own. Rates are per
+second of its CPU time, which other work on the machine hardly changes.
 """
 
 import argparse
@@ -33,15 +34,18 @@ def main() -> None:
         path = Path(folder) / ("log.json.gz" if options.gzip else "log.json")
         written_bytes, records = generate(path, options.format, options.mb * MB)
         took_s = imported(options.format, path, Path(folder) / "out.jsonl")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = used.ru_utime + used.ru_stime
     found = {
         "format": options.format,
         "gzip": options.gzip,
         "file_mb": round(written_bytes / MB, 1),
         "records": records,
         "wall_s": round(took_s, 2),
-        "records_per_s": round(records / took_s),
-        "mb_per_s": round(written_bytes / MB / took_s, 1),
-        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / MB),
+        "cpu_s": round(cpu_s, 2),
+        "records_per_cpu_s": round(records / cpu_s),
+        "mb_per_cpu_s": round(written_bytes / MB / cpu_s, 1),
+        "peak_memory_mb": round(used.ru_maxrss * 1024 / MB),
     }
     print(json.dumps(found))
 

@@ -180,6 +180,17 @@ def test_verl_samples_of_one_prompt_and_step_are_a_group(read: Read) -> None:
     assert turns(found[1]) == [(0, None, 10, None), (5, None, 2, None)]
 
 
+def test_skyrl_samples_of_one_prompt_are_a_group(read: Read) -> None:
+    def line(score: Any, stop: str) -> dict[str, Any]:
+        texts = {"input_prompt": "p" * 40, "output_response": "x" * 9}
+        return texts | {"score": score, "stop_reason": stop, "env_class": "gsm8k", "data_source": "d"}
+
+    first, second = read("skyrl", line([0.0, 0.5, 0.25], "stop"), line(1.0, "length"))
+    assert (first.task, first.prompt_tokens, second.member) == ("gsm8k", 10, 1) and first.group == second.group
+    assert (first.reward, second.reward, first.outcome, second.outcome) == (0.75, 1.0, "ok", "truncated")
+    assert turns(first) == [(0, None, 3, None)]
+
+
 def phase(start: str, end: str) -> dict[str, str]:
     return {"started_at": f"2026-02-26T06:{start}Z", "finished_at": f"2026-02-26T06:{end}Z"}
 

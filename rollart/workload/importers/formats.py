@@ -20,6 +20,7 @@ from rollart.workload.importers.openhands import OpenHandsReader
 from rollart.workload.importers.otel import OTelReader
 from rollart.workload.importers.roll import RollReader
 from rollart.workload.importers.sample import Sample
+from rollart.workload.importers.skyrl import SkyRLReader
 from rollart.workload.importers.swe_agent import SweAgentReader
 from rollart.workload.importers.tau_bench import TauBenchReader
 from rollart.workload.importers.verifiers import VerifiersReader
@@ -38,6 +39,7 @@ READERS: dict[str, type[FormatReader]] = {
         AReaLReader,
         LMCacheReader,
         VerlReader,
+        SkyRLReader,
         NemoGymReader,
         HarborReader,
         InspectReader,

@@ -54,7 +54,7 @@ class VerlReader(FormatReader):
             group=f"step-{found.step}-{prompt}",
             identity=found.request_id,
             prompt_tokens=max(1, self.job.count(found.input)),
-            turns=_turns(found.output, self.job.count),
+            turns=text_turns(found.output, self.job.count),
             reward=found.score,
             tokens="estimated",
             turns_known="estimated",
@@ -64,8 +64,8 @@ class VerlReader(FormatReader):
 _decode = msgspec.json.Decoder(_Sample).decode
 
 
-def _turns(output: str, count: TokenCounter) -> tuple[TraceTurn, ...]:
-    """The first part is generated; then whatever follows an assistant's mark is, and all else is observed."""
+def text_turns(output: str, count: TokenCounter) -> tuple[TraceTurn, ...]:
+    """Turns of a response: the first part is generated; then whatever follows an assistant's mark is, and all else is observed."""
     parts = _TURN.split(output)
     turns = [TraceTurn(output_tokens=count(parts[0]))]
     observed = 0
