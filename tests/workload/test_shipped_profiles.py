@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rollart.workload.info import trace_info
-from rollart.workload.profile_file import load_profile
+from rollart.workload.profile_file import load_document, load_profile
 from rollart.workload.profile_workload import ProfileWorkload
 from rollart.workload.synth import synthesize
 from rollart.workload.task_info import TaskInfo
@@ -29,7 +29,20 @@ def tasks_of(path: Path, groups: int, group_size: int = 1) -> dict[str, TaskInfo
 
 def test_every_shipped_profile_loads(profiles_folder: Path) -> None:
     names = {path.stem: load_profile(path).name for path in profiles_folder.glob("*.yaml")}
-    assert names == {name: name for name in ("paper-five-tasks", "production", "tau-bench-times", "laptop")}
+    assert names == {
+        name: name
+        for name in (
+            "paper-five-tasks",
+            "production",
+            "tau-bench-times",
+            "laptop",
+            "tau-bench",
+            "swe-agents",
+            "coding-agents",
+            "long-reasoning",
+            "mix",
+        )
+    }
 
 
 def test_turns_of_the_five_tasks_stay_in_their_ranges(profiles_folder: Path) -> None:
@@ -97,3 +110,45 @@ def test_laptop_tasks_are_tiny(profiles_folder: Path) -> None:
     lake = [workload.trajectory("FrozenLake", prompt, 0, 0) for prompt in range(200)]
     assert max(spec.turns for spec in lake) == 12
     assert {tokens for spec in lake for tokens in spec.output_tokens} == {1}
+
+
+def test_the_mix_holds_the_tasks_of_four_profiles_as_they_are(profiles_folder: Path) -> None:
+    mix = load_document(profiles_folder / "mix.yaml")["tasks"]
+    for name in ("swe-agents", "coding-agents", "tau-bench", "long-reasoning"):
+        for task, keys in load_document(profiles_folder / f"{name}.yaml")["tasks"].items():
+            assert {key: value for key, value in mix[task].items() if key != "share"} == {
+                key: value for key, value in keys.items() if key != "share"
+            }
+    assert sum(task["share"] for task in mix.values()) == pytest.approx(1.0)
+
+
+def test_tau_bench_totals_are_those_of_the_public_trajectories(profiles_folder: Path) -> None:
+    (task,) = tasks_of(profiles_folder / "tau-bench.yaml", 500, 4).values()
+    response, context = task.quantities["response_tokens"], task.quantities["context_tokens"]
+    assert response is not None and response.mean == pytest.approx(788.7, rel=0.05)
+    assert context is not None and context.mean == pytest.approx(3477, rel=0.05)
+    assert task.reward_mean == pytest.approx(0.42, abs=0.03)
+
+
+def test_coding_agents_have_the_published_tools_and_prefixes(profiles_folder: Path) -> None:
+    profile = load_profile(profiles_folder / "coding-agents.yaml")
+    tools = profile.tasks["coding-agent"].env_s.law
+    assert (tools.quantile(0.5), tools.quantile(0.9)) == (pytest.approx(0.3), pytest.approx(13.6))
+    assert tools.mean() == pytest.approx(15.0, abs=0.1)
+    slow = np.array([tools.quantile(p) for p in (np.arange(20000) + 0.5) / 20000])
+    assert 0.03 < (slow > 60).mean() < 0.05
+    assert 0.61 < slow[slow > 60].sum() / slow.sum() < 0.92
+    workload = ProfileWorkload(profile, 1)
+    prefixes = [tokens for k in range(120) for tokens in workload.trajectory("coding-agent", k, 0, 0).contexts()]
+    assert np.median(prefixes) == pytest.approx(110_000, rel=0.12)
+
+
+def test_long_reasoning_has_the_means_of_its_source(profiles_folder: Path) -> None:
+    task = load_profile(profiles_folder / "long-reasoning.yaml").tasks["reasoning"]
+    assert task.output_tokens.law.mean() == pytest.approx(1527, rel=0.02)
+    assert task.prompt_tokens.law.mean() == pytest.approx(1268, rel=0.06)
+
+
+def test_few_swe_agents_are_truncated(profiles_folder: Path) -> None:
+    (task,) = tasks_of(profiles_folder / "swe-agents.yaml", 300).values()
+    assert task.truncated_share < 0.05
