@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rollart.domain.errors import InputError, TraceError
-from rollart.workload.importers import ImportOptions, TraceImport, import_trace, records, sample
+from rollart.workload.importers import IMPORTERS, ImportOptions, TraceImport, import_trace, records, sample
 from rollart.workload.importers.clock import instant, span_s
 from rollart.workload.importers.episode import Call, turns_of_calls
+from rollart.workload.importers.format_reader import ImportJob
 from rollart.workload.importers.json_elements import ElementSplitter
 from rollart.workload.importers.totals import scaled_to
 from rollart.workload.trace import TraceTurn, contexts
-from rollart.workload.trace_writer import write_trace
+from rollart.workload.trace_reader import decode_line
+from rollart.workload.trace_writer import encode_line, write_trace
 
 CHAT = {"messages": [{"role": "user", "content": "abcd"}, {"role": "assistant", "content": "x"}]}
 GOOD = json.dumps(CHAT)
@@ -82,6 +84,36 @@ def test_time_stamps_and_spans() -> None:
         span_s(3.0, 1.0, "x")
     with pytest.raises(ValueError, match="'soon' is not a time; must be ISO 8601"):
         instant("soon")
+
+
+KEY_WORDS = """
+    trajectory history info messages instance_id test_result metrics role content task_id traj trial reward traces
+    nodes task calls trajectory_data seqlen prompt_len submit_ts timestamp input output session_id score step
+    trial_name task_name responses_create_params response version status eval samples type sessionId message payload
+    input_length output_length hash_ids resourceSpans attributes start_time end_time src id tok turns
+    input_prompt output_response usage input_tokens output_tokens events timing boot parent sampled
+"""
+KEYS = sorted(KEY_WORDS.split())
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**12) | st.floats() | st.text(max_size=4) | st.just("2025-01-01"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("name", sorted(IMPORTERS))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS), ODD, max_size=8), min_size=1, max_size=4), st.booleans())
+def test_whatever_a_file_holds_an_import_ends_well(tmp_path: Path, name: str, rows: list[Any], listed: bool) -> None:
+    text = json.dumps(rows) if listed else "\n".join(map(json.dumps, rows))
+    path = saved(tmp_path, text)
+    reader = IMPORTERS[name](ImportJob(files=(path,), count=len))
+    job = TraceImport([path], ImportOptions(format=name))
+    try:
+        for one in job._read_file(path, reader):
+            assert decode_line(encode_line(one)) == one
+    except TraceError as error:
+        assert "\n" not in str(error)
 
 
 def saved(tmp_path: Path, content: str | bytes, name: str = "log.jsonl") -> Path:

@@ -92,6 +92,9 @@ class Episode:
             raise ValueError(f"number within the group is {member}; must be >= 0")
         if self.reward is not None and not -LARGEST <= self.reward <= LARGEST:
             raise ValueError(f"reward is {self.reward}; must be a finite number from -1e9 to 1e9")
+        for tokens in (self.prompt_tokens, *(turn.prompt_tokens for turn in self.turns)):
+            if not 0 <= tokens <= LARGEST:
+                raise ValueError(f"a prompt has {tokens} tokens; must be from 0 to 1e9")
         for took_s in (self.reset_s, self.reward_s, *(turn.env_s for turn in self.turns)):
             if took_s is not None and not 0.0 <= took_s <= LARGEST:
                 raise ValueError(f"a time is {took_s} s; must be from 0 to 1e9")

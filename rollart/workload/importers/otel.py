@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from rollart.workload.importers.clock import span_s
 from rollart.workload.importers.episode import Call, Episode, turns_of_calls
 from rollart.workload.importers.format_reader import FormatReader, RecordReader
-from rollart.workload.importers.otel_spans import Span, spans
+from rollart.workload.importers.otel_spans import CACHED_TOKENS, INPUT_TOKENS, OUTPUT_TOKENS, Span, spans
 from rollart.workload.importers.records import Record, document, lines
 from rollart.workload.importers.sample import Sample, look
 
@@ -59,6 +59,8 @@ class _Conversations:
         for span in spans(record):
             # Checked here, where the line can still be named.
             span_s(span.start_s, span.end_s, f"span {span.name!r}")
+            for key in (INPUT_TOKENS, OUTPUT_TOKENS, CACHED_TOKENS):
+                span.number(key)
             conversation = span.text("gen_ai.conversation.id") or span.trace_id
             operation = span.text("gen_ai.operation.name")
             if operation in MODEL_OPERATIONS and span.answered:
@@ -92,9 +94,9 @@ def _calls(found: list[Span], tools: list[Span]) -> list[Call]:
             env_s = max(0.0, after.start_s - span.end_s)
         calls.append(
             Call(
-                context_tokens=span.number("gen_ai.usage.input_tokens") or 0,
-                output_tokens=span.number("gen_ai.usage.output_tokens") or 0,
-                cached_tokens=span.number("gen_ai.usage.cache_read.input_tokens"),
+                context_tokens=span.number(INPUT_TOKENS) or 0,
+                output_tokens=span.number(OUTPUT_TOKENS) or 0,
+                cached_tokens=span.number(CACHED_TOKENS),
                 env_s=env_s,
             )
         )

@@ -57,6 +57,9 @@ class _Export(msgspec.Struct, frozen=True):
     resources: list[_Resource] = msgspec.field(name="resourceSpans")
 
 
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
 KEYS = frozenset(
     {
         "error.type",
@@ -64,9 +67,9 @@ KEYS = frozenset(
         "gen_ai.agent.name",
         "gen_ai.conversation.id",
         "gen_ai.operation.name",
-        "gen_ai.usage.cache_read.input_tokens",
-        "gen_ai.usage.input_tokens",
-        "gen_ai.usage.output_tokens",
+        INPUT_TOKENS,
+        OUTPUT_TOKENS,
+        CACHED_TOKENS,
     }
 )
 """Attributes that are kept; others may hold whole prompts."""
@@ -86,7 +89,7 @@ class Span:
     @property
     def answered(self) -> bool:
         """Whether it is a call that succeeded and says its tokens."""
-        known = self.number("gen_ai.usage.input_tokens") is not None
+        known = self.number(INPUT_TOKENS) is not None
         return known and not self.failed and "error.type" not in self.attributes
 
     def text(self, key: str) -> str | None:

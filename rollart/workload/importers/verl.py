@@ -65,7 +65,7 @@ _decode = msgspec.json.Decoder(_Sample).decode
 
 
 def text_turns(output: str, count: TokenCounter) -> tuple[TraceTurn, ...]:
-    """Turns of a response: the first part is generated; then whatever follows an assistant's mark is, and all else is observed."""
+    """Turns of a response: its first part is generated, then what follows an assistant's mark; the rest is observed."""
     parts = _TURN.split(output)
     turns = [TraceTurn(output_tokens=count(parts[0]))]
     observed = 0
