@@ -27,7 +27,7 @@ SIZES = (32, 128, 512, 1024, 3072)
 QUICK_SIZES = (32, 128, 512)
 TRAJECTORIES_PER_ENGINE = 8
 STEPS = 1
-ENOUGH_TURNS = 200_000
+ENOUGH_TURNS = 100_000
 """Sizes are run three times until one of them makes more turns than this."""
 FLAT = 1.5
 PRODUCTION = Path(__file__).parent / "scenarios" / "production-3072.yaml"
@@ -106,7 +106,11 @@ def scale(sizes: Sequence[int]) -> None:
     for gpus in sizes:
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             costs.append(pool.submit(measure, gpus).result())
-        print(f"{gpus} GPUs: {costs[-1].us_per_turn:.0f} us a turn", file=sys.stderr)
+        latest = costs[-1]
+        print(
+            f"{gpus} GPUs: {latest.us_per_turn:.0f} us, {latest.simpy_events_per_turn:.1f} SimPy events a turn",
+            file=sys.stderr,
+        )
     columns = ("GPUs", "turns", "events/turn", "CPU us/turn", "SimPy events/turn", "peak MB")
     show_table("cost of a simulated turn", columns, rows(costs))
     print(verdict(costs))
