@@ -1,7 +1,7 @@
 """Attention over the context in one iteration, from an operator's curves: lines for decode, a table for chunks.
 
 Decode of a fixed batch is made of lines between the knots of the operator's curve; knots that a line through their
-neighbours meets within half a percent are left out. A chunk of q new tokens over c cached ones takes, of the time t
+neighbours meets within one percent are left out. A chunk of q new tokens over c cached ones takes, of the time t
 of a whole prompt,
 
     (t(q + c) - floor) * (1 - (c / (q + c)) ** 2)
@@ -10,7 +10,6 @@ and never less than reading the KV of both.
 """
 
 import math
-from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -24,7 +23,7 @@ from rollart.domain.attention import GroupedAttention
 
 _KNOTS = np.unique(np.round(np.concatenate([[0.0], 2.0 ** np.arange(4, 17.01, 0.5)])))
 """Context tokens per request at which decode attention is asked; beyond the last, its last slope goes on."""
-_TOLERANCE = 0.005
+_TOLERANCE = 0.01
 _LONGEST_PROMPT = 131072
 _STEADY_PROMPT = 4096.0
 """A windowed layer's time per pair is that of a full one at this length."""
@@ -39,7 +38,7 @@ class Attention:
         self._window = shape.model.window_tokens or 0
         self.heads = heads_of(shape)
         self._longest = min(shape.model.max_context_tokens or _LONGEST_PROMPT, _LONGEST_PROMPT)
-        self._prompt_s = array("d")
+        self._pair_s: list[float] = []
         self._windowed_pair_s = 0.0
         full, windowed = self._layers
         edge = operators.prefill_s(np.array([1.0, _STEADY_PROMPT]), self.heads)
@@ -52,15 +51,25 @@ class Attention:
 
     def chunk_s(self, new: int, cached: int) -> float:
         """A chunk of a prompt, beyond the floor of its kernels."""
-        tokens = new + cached
-        if tokens >= len(self._prompt_s):
-            self._tabulate(tokens)
-        old = cached / tokens
-        seconds = self._prompt_s[tokens] * (1.0 - old * old)
-        if self._window:
-            seconds += windowed_pairs(new, cached, self._window) * self._windowed_pair_s
-        read_s = tokens * self._read_s
-        return seconds if seconds > read_s else read_s
+        return self.chunks_s(((new, cached),))[1]
+
+    def chunks_s(self, chunks: Sequence[tuple[int, int]]) -> tuple[int, float]:
+        """New tokens of the chunks, and their seconds beyond the floor of their kernels."""
+        pair_s, read_one_s, window = self._pair_s, self._read_s, self._window
+        new_tokens, seconds = 0, 0.0
+        for new, cached in chunks:
+            tokens = new + cached
+            try:
+                chunk_s = pair_s[tokens] * new * (tokens + cached)
+            except IndexError:
+                pair_s = self._tabulate(tokens)
+                chunk_s = pair_s[tokens] * new * (tokens + cached)
+            if window:
+                chunk_s += windowed_pairs(new, cached, window) * self._windowed_pair_s
+            read_s = tokens * read_one_s
+            seconds += chunk_s if chunk_s > read_s else read_s
+            new_tokens += new
+        return new_tokens, seconds
 
     def decode_pieces(self, batch: int) -> list[LinearPiece]:
         """Lines of the seconds of `batch` decode requests over their context together, floor included."""
@@ -73,12 +82,17 @@ class Attention:
         seconds = np.maximum.accumulate(np.maximum(seconds, self.floor_s))
         return _lines(knots * batch, seconds)
 
-    def _tabulate(self, tokens: int) -> None:
-        """Seconds of whole prompts of every length up to a bound, beyond the floor."""
+    def _tabulate(self, tokens: int) -> list[float]:
+        """Seconds of whole prompts of every length up to a bound, beyond the floor, over the length's square.
+
+        With n = q + c the chunk's share 1 - (c / n)^2 of t(n) is t(n) / n^2 * q * (n + c).
+        """
         most = max(self._longest, 2 * tokens)
         lengths = np.arange(most + 1, dtype=float)
         once = self._operators.prefill_s(np.maximum(lengths, 1.0), self.heads) - self._floor_one_s
-        self._prompt_s = array("d", self._layers[0] * np.maximum.accumulate(np.maximum(once, 0.0)))
+        whole_s = self._layers[0] * np.maximum.accumulate(np.maximum(once, 0.0))
+        self._pair_s = (whole_s / np.maximum(lengths, 1.0) ** 2).tolist()
+        return self._pair_s
 
 
 def heads_of(shape: EngineShape) -> Heads:

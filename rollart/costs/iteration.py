@@ -40,10 +40,12 @@ class OperatorEngine:
         self.token_parts = tuple(token_parts(shape, operators, taken))
         self.head_parts = tuple(head_parts(shape, operators, taken))
         self.attention = Attention(shape, operators)
+        self._chunks_s = self.attention.chunks_s
+        self._attention_floor_s = self.attention.floor_s
         self._linear_s: list[float] = []
         self._head_s: list[float] = []
-        self._decode: dict[int, tuple[list[float], list[LinearPiece]]] = {}
-        self._attend: dict[int, tuple[list[float], list[LinearPiece]]] = {}
+        self._decode: dict[int, tuple[list[int], list[LinearPiece]]] = {}
+        self._attend: dict[int, tuple[list[int], list[LinearPiece]]] = {}
 
     def decode(self, batch: int, context_tokens: int) -> LinearPiece:
         """Iteration of decode requests alone."""
@@ -55,19 +57,17 @@ class OperatorEngine:
 
     def mixed_s(self, batch: int, context_tokens: int, chunks: Sequence[tuple[int, int]]) -> float:
         """Iteration of decode requests and prefill chunks; equals `decode` where there are no chunks."""
-        tokens = batch
-        chunk_s = self.attention.chunk_s
+        tokens, seconds = self._chunks_s(chunks)
         if batch:
             found = self._attend.get(batch)
             if found is None:
                 found = self._attend[batch] = self._attention_lines(batch)
-            base_s, per_token_s, _ = found[1][bisect_right(found[0], context_tokens)]
-            seconds = base_s + per_token_s * context_tokens
+            limits, pieces = found
+            base_s, per_token_s, _ = pieces[bisect_right(limits, context_tokens)]
+            seconds += base_s + per_token_s * context_tokens
+            tokens += batch
         else:
-            seconds = self.attention.floor_s
-        for new, cached in chunks:
-            tokens += new
-            seconds += chunk_s(new, cached)
+            seconds += self._attention_floor_s
         requests = batch + len(chunks)
         try:
             return seconds + self._linear_s[tokens] + self._head_s[requests]
@@ -75,11 +75,12 @@ class OperatorEngine:
             self._tabulate(tokens, requests)
             return seconds + self._linear_s[tokens] + self._head_s[requests]
 
-    def _attention_lines(self, batch: int) -> tuple[list[float], list[LinearPiece]]:
+    def _attention_lines(self, batch: int) -> tuple[list[int], list[LinearPiece]]:
+        """Lines, and where each but the last ends; whole numbers, since a search among them is faster."""
         pieces = self.attention.decode_pieces(batch)
-        return [piece.limit_tokens for piece in pieces], pieces
+        return [int(piece.limit_tokens) for piece in pieces[:-1]], pieces
 
-    def _decode_lines(self, batch: int) -> tuple[list[float], list[LinearPiece]]:
+    def _decode_lines(self, batch: int) -> tuple[list[int], list[LinearPiece]]:
         self._tabulate(batch, batch)
         fixed_s = self._linear_s[batch] + self._head_s[batch]
         limits, pieces = self._attention_lines(batch)

@@ -49,7 +49,9 @@ class TableOperators:
         """Measured product, between and beyond the measured shapes by the formula."""
         computed = self._compact.gemm_s(rows, inputs, outputs, precision)
         table = self._tables["gemm"]
-        name = _measured_type(table["gemm_dtype"], precision, _GEMM_TYPES)
+        name = self._once(
+            ("type", "gemm", precision), lambda: _measured_type(table["gemm_dtype"], precision, _GEMM_TYPES)
+        )
         if name is None:
             self._note(f"gemm: no table in {precision}; formula")
             return computed
@@ -156,10 +158,13 @@ class TableOperators:
         """The table of an attention operator; None, with a note, where it says nothing on such heads."""
         table = self._tables.get(name)
         kind = "latent attention" if not heads.dim else f"a KV cache in {heads.kv_dtype}"
-        if table is None or not heads.dim or not curves.covers_kv(table, heads.kv_dtype):
+        if table is None or not heads.dim or not self._covers_kv(name, table, heads.kv_dtype):
             self._note(f"{name}: no table for {kind}; formula")
             return None
         return table
+
+    def _covers_kv(self, name: str, table: Table, kv_dtype: str) -> bool:
+        return self._once(("KV", name, kv_dtype), lambda: curves.covers_kv(table, kv_dtype))
 
     def _decode_grid(self, table: Table, heads: Heads) -> curves.DecodeGrid:
         rows, note = curves.attention_rows(table, heads)
