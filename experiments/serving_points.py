@@ -28,10 +28,9 @@ from typing import Any
 
 from rollart import api
 from rollart.catalog.load import devices, models
-from rollart.costs.host import HostTime, host_time
 from rollart.domain.errors import RollArtError
 from rollart.loadtest.closed_loop import Load, keep_in_flight
-from rollart.loadtest.cost_source import costs_from
+from rollart.loadtest.cost_source import HOSTS, costs_from
 from rollart.loadtest.deployment import Deployment
 from rollart.report.figures.canvas import SERIES_COLOURS, label, new_figure, save
 from rollart.report.output import write_text
@@ -47,8 +46,6 @@ SYSTEMS = {"h100_sxm": "H100", "h200_sxm": "H200"}
 REQUESTS_IN_FLIGHT_TIMES = 6
 """Requests of a point per one in flight: enough for the first wave to weigh little."""
 MOST_REQUESTS = 2000
-BLIND_HOST_S, REQUEST_S = host_time("vllm-v1")
-"""Host time an iteration and a request, before a constant is fitted; that of all engines at hand."""
 STEP_S = 1e-3
 """Second host time that a fit tries; the answer in between is taken as linear, then simulated."""
 SAMPLE_EVERY = 5
@@ -64,10 +61,10 @@ class Harness:
     max_num_batched_tokens: int = 8192
 
 
-SERIES = "2026_04_06"
-"""How the ids of one series of measurements begin."""
+SERIES = "2026_"
+"""How the ids of one family of measurements begin."""
 HARNESS = {
-    # Others found these to draw lengths from [0.8, 1.0] of the nominal.
+    # Others found the 70B points of these to draw lengths from [0.8, 1.0] of the nominal.
     SERIES: Harness(length_range=0.8),
     # Chosen on these points: with vLLM's own default for a server, 8,192, first tokens are twice what was measured.
     "Qwen3-32B vllm": Harness(max_num_batched_tokens=2048),
@@ -132,7 +129,7 @@ def read_points(path: Path) -> tuple[list[Point], int]:
 
 def run_point(point: Point, costs: str, iteration_s: float | None) -> tuple[float, float]:
     """Mean first token and mean time per output token, in ms."""
-    host = None if iteration_s is None else HostTime(iteration_s, REQUEST_S)
+    host = None if iteration_s is None else HOSTS[point.backend]._replace(iteration_s=iteration_s)
     taken = HARNESS.get(point.harness, Harness())
     deployment = Deployment(
         model=models()[point.model],
@@ -170,8 +167,8 @@ def absolute_pct(simulated: float, measured: float) -> float:
     return abs(100.0 * (simulated / measured - 1.0))
 
 
-def chosen_host_s(points: Sequence[Point], blind: Sequence[float], slower: Sequence[float]) -> float:
-    """Host time beyond the blind one, from 0 to 8 ms, with the least median error, by linear interpolation."""
+def chosen_extra_s(points: Sequence[Point], blind: Sequence[float], slower: Sequence[float], base_s: float) -> float:
+    """Host time beyond the blind one with the least median error, by linear interpolation; 0 to 8 ms in all."""
 
     def error(extra_s: float) -> float:
         share = extra_s / STEP_S
@@ -180,7 +177,7 @@ def chosen_host_s(points: Sequence[Point], blind: Sequence[float], slower: Seque
             for point, first, second in zip(points, blind, slower, strict=True)
         )
 
-    return min((step * 5e-5 for step in range(161)), key=error)
+    return min((step * 5e-5 - base_s for step in range(161)), key=error)
 
 
 def score(group: str, points: Sequence[Point], costs: str, pool: ProcessPoolExecutor) -> dict[str, Any]:
@@ -207,9 +204,9 @@ def score(group: str, points: Sequence[Point], costs: str, pool: ProcessPoolExec
 def fitted(pairs: Sequence[tuple[Point, tuple[float, float]]], run: Any, pool: ProcessPoolExecutor) -> dict[str, Any]:
     """One constant of host time, chosen on every other point and scored on the rest."""
     train, test = pairs[::2], pairs[1::2]
-    base_s = BLIND_HOST_S
+    base_s = HOSTS[train[0][0].backend].iteration_s
     slower = list(pool.map(run, [(point, base_s + STEP_S) for point, _ in train]))
-    extra_s = chosen_host_s([p for p, _ in train], [a[1] for _, a in train], [answer[1] for answer in slower])
+    extra_s = chosen_extra_s([p for p, _ in train], [a[1] for _, a in train], [answer[1] for answer in slower], base_s)
     scored = list(pool.map(run, [(point, base_s + extra_s) for point, _ in test]))
     return {
         "host_ms": 1e3 * (base_s + extra_s),

@@ -40,6 +40,9 @@ def replay(
     scheduler: SchedulerName = "vllm",
     costs: Costs = "compact",
     dp: Annotated[int | None, typer.Option("--dp", min=1, help="Data-parallel ranks [as in the log, or 1].")] = None,
+    exchange_us: Annotated[
+        float | None, typer.Option(min=0, help="Of a dispatch or combine of experts, beyond a collective [fitted].")
+    ] = None,
     replicas: Annotated[int, typer.Option(min=1, help="Engines; each request goes to the least loaded one.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many requests of the file.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for figures, requests and a picture.")] = None,
@@ -73,6 +76,7 @@ def replay(
         scheduler=scheduler,
         costs_of=costs_from(costs, scheduler=scheduler),
         prefix_tokens=log.prefix_tokens,
+        **({} if exchange_us is None else {"exchange_extra_s": exchange_us * 1e-6}),
         data_parallel=dp or (logged and logged.data_parallel_size) or 1,
         expert_parallel=not logged or logged.enable_expert_parallel is not False,
     )

@@ -9,9 +9,14 @@ from rollart.costs.interface import EngineCosts
 from rollart.costs.roofline import RooflineEngine
 from rollart.costs.select import engine_costs
 from rollart.loadtest.expert_ranks import CostsOf
+from rollart.loadtest.mixed_attention import MixedAttention, reads_again
 
-ENGINE_VERSIONS = {"vllm": "vllm-v1", "sglang": "sglang"}
-"""Whose host time an engine has, by its scheduler."""
+HOSTS = {
+    # Asynchronous scheduling does the work for each request while the device runs; a fixed part stays exposed.
+    "vllm": host_time(DEFAULT_ENGINE_VERSION)._replace(request_s=0.0),
+    "sglang": host_time("sglang"),
+}
+"""Host time of an engine by its scheduler; guesses of the right order."""
 
 
 def costs_from(source: str, *, scheduler: str = "vllm", host: HostTime | None = None) -> CostsOf:
@@ -25,7 +30,9 @@ def costs_from(source: str, *, scheduler: str = "vllm", host: HostTime | None = 
             taken = assumptions_for(shape.device)
             iteration_s, request_s = host
             return RooflineEngine(shape, replace(taken, iteration_overhead_s=iteration_s, request_overhead_s=request_s))
-        version = ENGINE_VERSIONS.get(scheduler, DEFAULT_ENGINE_VERSION)
-        return engine_costs(shape, source, host=host or host_time(version))
+        costs = engine_costs(shape, source, host=host or HOSTS.get(scheduler))
+        if source != "roofline" and reads_again(shape.model, shape.device):
+            return MixedAttention(costs)
+        return costs
 
     return costs_of

@@ -15,6 +15,8 @@ from rollart.serving.lockstep import LockstepEngine
 _LARGE_DEVICE_BYTES = 70 * 2**30
 """vLLM's servers start with larger limits on devices with at least so much memory, A100 excepted."""
 _VLLM_BLOCK_TOKENS = 16
+EXCHANGE_EXTRA_S = 71e-6
+"""Fitted to half of the one log there is (vLLM 0.19, Qwen3-30B-A3B on two RTX PRO 6000); see docs/engine.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Deployment:
     """Ranks with requests of their own; those of a model with experts share them and go in step."""
     expert_parallel: bool = True
     """Whether the experts of such ranks lie whole on one rank each, rather than split over all."""
-    exchange_extra_s: float = 0.0
+    exchange_extra_s: float = EXCHANGE_EXTRA_S
     """What one dispatch or combine between such ranks takes beyond a bare collective."""
 
     @property

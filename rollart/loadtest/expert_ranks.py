@@ -15,7 +15,7 @@ import numpy as np
 from rollart.costs.assumptions import assumptions_for
 from rollart.costs.engine_shape import EngineShape
 from rollart.costs.interface import EngineCosts
-from rollart.costs.iteration import OperatorEngine
+from rollart.costs.operators.interface import Operators
 from rollart.domain.errors import InputError
 from rollart.serving.lockstep import RankWork
 
@@ -88,7 +88,7 @@ class _Exchanges:
     """Dispatch and combine of one layer: collectives as the cost model has them, or as the device's link says."""
 
     def __init__(self, costs: EngineCosts, shape: EngineShape, ranks: int, extra_s: float) -> None:
-        self._operators = costs.operators if isinstance(costs, OperatorEngine) else None
+        self._operators: Operators | None = getattr(costs, "operators", None)
         taken = assumptions_for(shape.device)
         self._sent = (ranks - 1) / ranks / (shape.device.device_link_bytes_per_s * taken.link_efficiency)
         self._latency_s = taken.all_reduce_latency_s
