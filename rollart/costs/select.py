@@ -17,6 +17,7 @@ from rollart.domain.errors import InputError
 
 CostSource = Literal["roofline", "compact", "tables"]
 COST_SOURCES: tuple[CostSource, ...] = get_args(CostSource)
+OPERATOR_SOURCES = ("compact", "tables")
 
 
 def engine_costs(
@@ -34,6 +35,8 @@ def engine_costs(
     systems with operator tables, `tables_version` the vLLM version of them (None: the newest). InputError where the
     device has no coefficients or no tables.
     """
+    if source not in COST_SOURCES:
+        raise InputError(f"costs {source!r} are not known; one of: {', '.join(COST_SOURCES)}")
     if source == "roofline":
         return RooflineEngine(shape)
     return OperatorEngine(
@@ -44,9 +47,9 @@ def engine_costs(
 def operators_for(
     shape: EngineShape, source: str, tables: Path | None = None, tables_version: str | None = None
 ) -> Operators:
-    """The operators of a device, by formula or by table; InputError for an unknown source."""
-    if source not in ("compact", "tables"):
-        raise InputError(f"costs {source!r} are not known; one of: {', '.join(COST_SOURCES)}")
+    """The operators of a device, by formula or by table; InputError for another source."""
+    if source not in OPERATOR_SOURCES:
+        raise InputError(f"costs {source!r} are not made of operators; one of: {', '.join(OPERATOR_SOURCES)}")
     compact = CompactOperators(coefficients_for(shape.device))
     if source == "compact":
         return compact

@@ -64,7 +64,7 @@ def test_tables_are_named_and_say_where_they_end(tmp_path):
         (("--precision", "fp2"), "precision 'fp2' is not known; one of: bf16"),
         (("--kv-dtype", "int1"), "KV cache dtype 'int1' is not known"),
         (("--tp", 3), "TP 3 must divide its 32 attention heads"),
-        (("--costs", "guess"), "costs 'guess' are not known; one of: roofline, compact, tables"),
+        (("--costs", "roofline"), "costs 'roofline' are not made of operators; one of: compact, tables"),
         (("--costs", "tables", "--tables", "nowhere"), "nowhere is not a folder"),
         (("--batch", 0), "an iteration without requests: give --batch or --prompt"),
     ],
