@@ -3,7 +3,6 @@
 Every request is a trajectory of one turn and a group of its own. Its time of arrival has no place in a trace.
 """
 
-import csv
 from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
@@ -45,8 +44,11 @@ class _Requests:
         self._columns: list[str] = []
 
     def read(self, record: bytes) -> Iterable[Episode]:
-        (cells,) = csv.reader([record.decode().strip()])
+        cells = record.decode().strip().split(",")
         if not self._columns:
+            missing = [column for column in COLUMNS if column not in cells]
+            if missing:
+                raise ValueError(f"the header has no {', '.join(missing)}; must have it")
             self._columns = cells
             return
         if len(cells) != len(self._columns):

@@ -7,14 +7,14 @@ from pathlib import Path
 from rollart.domain.errors import TraceError
 from rollart.workload.trace_reader import check_text, open_binary, translated_errors
 
-SAMPLE_BYTES = 256 << 10
+SAMPLE_BYTES = 128 << 10
 _ZIP_MAGIC = b"PK\x03\x04"
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]', re.DOTALL)
+_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*:)?|[{}\[\]]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What the first 256 KiB of a file hold."""
+    """What the first 128 KiB of a file hold."""
 
     name: str
     first_line: str
