@@ -6,7 +6,7 @@ of a whole prompt,
 
     (t(q + c) - floor) * (1 - (c / (q + c)) ** 2)
 
-and never less than reading the KV of both.
+and never less than reading the KV of both. Latent attention also expands the cached tokens again for every chunk.
 """
 
 import math
@@ -19,7 +19,7 @@ from rollart.costs.engine_shape import EngineShape
 from rollart.costs.interface import LinearPiece
 from rollart.costs.operators.formulas import Numbers
 from rollart.costs.operators.interface import Heads, Operators
-from rollart.domain.attention import GroupedAttention
+from rollart.domain.attention import GroupedAttention, LatentAttention
 
 _KNOTS = np.unique(np.round(np.concatenate([[0.0], 2.0 ** np.arange(4, 17.01, 0.5)])))
 """Context tokens per request at which decode attention is asked; beyond the last, its last slope goes on."""
@@ -39,6 +39,8 @@ class Attention:
         self.heads = heads_of(shape)
         self._longest = min(shape.model.max_context_tokens or _LONGEST_PROMPT, _LONGEST_PROMPT)
         self._pair_s: list[float] = []
+        self._expand_s = _expand_s(shape, operators)
+        self._plain = not self._window and not self._expand_s
         self._windowed_pair_s = 0.0
         full, windowed = self._layers
         edge = operators.prefill_s(np.array([1.0, _STEADY_PROMPT]), self.heads)
@@ -55,7 +57,7 @@ class Attention:
 
     def chunks_s(self, chunks: Sequence[tuple[int, int]]) -> tuple[int, float]:
         """New tokens of the chunks, and their seconds beyond the floor of their kernels."""
-        pair_s, read_one_s, window = self._pair_s, self._read_s, self._window
+        pair_s, read_one_s, plain = self._pair_s, self._read_s, self._plain
         new_tokens, seconds = 0, 0.0
         for new, cached in chunks:
             tokens = new + cached
@@ -64,8 +66,8 @@ class Attention:
             except IndexError:
                 pair_s = self._tabulate(tokens)
                 chunk_s = pair_s[tokens] * new * (tokens + cached)
-            if window:
-                chunk_s += windowed_pairs(new, cached, window) * self._windowed_pair_s
+            if not plain:
+                chunk_s += windowed_pairs(new, cached, self._window) * self._windowed_pair_s + cached * self._expand_s
             read_s = tokens * read_one_s
             seconds += chunk_s if chunk_s > read_s else read_s
             new_tokens += new
@@ -93,6 +95,18 @@ class Attention:
         whole_s = self._layers[0] * np.maximum.accumulate(np.maximum(once, 0.0))
         self._pair_s = (whole_s / np.maximum(lengths, 1.0) ** 2).tolist()
         return self._pair_s
+
+
+def _expand_s(shape: EngineShape, operators: Operators) -> float:
+    """Per cached token of a chunk: latent attention expands its keys and values again, in all layers."""
+    model, tp = shape.model, shape.tensor_parallel
+    if not isinstance(model.attention, LatentAttention):
+        return 0.0
+    matrix = model.attention.expansion
+    precision = "bf16" if shape.precision in ("mxfp4", "fp16") else shape.precision
+    rows = np.array([_STEADY_PROMPT])
+    once = operators.gemm_s(rows, matrix.inputs, matrix.outputs // tp, precision)
+    return model.layers * float(once[0]) / _STEADY_PROMPT
 
 
 def heads_of(shape: EngineShape) -> Heads:

@@ -87,6 +87,13 @@ def test_a_chunk_takes_its_part_of_the_whole_prompt():
     assert attention.chunk_s(1, 100_000) == pytest.approx(100_001 * read_s)
 
 
+def test_latent_attention_expands_what_is_cached_for_every_chunk():
+    attention = LATENT.attention
+    expanded = 2 * 512 * 128 * 256 / 8 * 61 * 4096
+    extra = attention.chunk_s(4096, 4096) - 0.75 * attention.chunk_s(8192, 0)
+    assert 0.3 * 1978e12 < expanded / extra < 1978e12
+
+
 def test_chunks_beyond_the_longest_prompt_are_answered():
     assert QWEN.mixed_s(0, 0, [(8, 300_000)]) > QWEN.mixed_s(0, 0, [(8, 100_000)])
 
