@@ -3,8 +3,8 @@
     python experiments/engine_replay.py TRACE [--costs compact] [--rounds 5] [--out experiments/results]
 
 TRACE is AzureLLMInferenceTrace_conv.csv, plain or gzip; Qwen3-32B on two H100 a replica. Each case runs in a process
-of its own, so that its peak memory is its own; the median of the rounds is shown. The trace is compressed in time by
-the number of replicas, so that each has the same load. Writes engine-replay.json and engine-replay.png.
+of its own, so that its peak memory is its own; the median of the rounds is shown, in CPU time. The trace is compressed
+in time by the number of replicas, so that each has the same load. Writes engine-replay.json and engine-replay.png.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from rollart import api
@@ -42,9 +42,9 @@ def measure(trace: Path, requests: int, replicas: int, costs: str, rounds: int) 
     times, wakes = [], 0
     for _ in range(rounds):
         engines = deployment.engines(replicas)
-        begun = perf_counter()
+        begun = process_time()
         wakes = replay(log, engines).wakes
-        times.append(perf_counter() - begun)
+        times.append(process_time() - begun)
     after_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "requests": requests,
