@@ -222,10 +222,11 @@ def test_a_folder_is_read_through_and_what_is_no_recording_is_named(tmp_path: Pa
     saved(tmp_path / "a", gzip.compress(GOOD.encode()), "1.jsonl.gz")
     saved(tmp_path, "x,y\n1,2\n", "other.csv")
     saved(tmp_path, "hello", "README.md")
+    saved(tmp_path, b"\x00\x01", "z.log")
     for name in ("auto", "openai-chat"):
         job = TraceImport([tmp_path], ImportOptions(format=name, strict=True))
         assert [one.member for one in job] == [0, 1]
-        assert job.formats == {"openai-chat": 2} and job.left_out == [tmp_path / "other.csv"]
+        assert job.formats == {"openai-chat": 2} and job.left_out == [tmp_path / "other.csv", tmp_path / "z.log"]
     with pytest.raises(TraceError, match=r"other.csv: is of no format that is known"):
         list(import_trace("auto", tmp_path / "other.csv"))
     with pytest.raises(TraceError, match=r"has no file of a known format"):

@@ -12,6 +12,10 @@ _ZIP_MAGIC = b"PK\x03\x04"
 _TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*:)?|[{}\[\]]', re.DOTALL)
 
 
+class NoTextError(TraceError):
+    """A file that is empty, or holds no text: in a folder it is something else than a recording."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """What the first 128 KiB of a file hold."""
@@ -31,15 +35,18 @@ class Sample:
 
 
 def look(path: Path) -> Sample:
-    """The sample of a file; TraceError if it is empty, no text, or cannot be read."""
+    """The sample of a file; NoTextError if it is empty or no text, TraceError if it cannot be read."""
     with translated_errors(path), path.open("rb") as file:
         if file.read(4) == _ZIP_MAGIC:
             return Sample(name=path.name, first_line="", is_zip=True, is_list=False, keys=frozenset())
     with translated_errors(path), open_binary(path) as file:
         start = file.read(SAMPLE_BYTES)
     if not start.strip():
-        raise TraceError(f"{path}: is empty")
-    check_text(path, start)
+        raise NoTextError(f"{path}: is empty")
+    try:
+        check_text(path, start)
+    except TraceError as error:
+        raise NoTextError(str(error)) from error
     first_line = start.partition(b"\n")[0].decode("utf-8", "replace").strip().removeprefix("\ufeff")
     is_list = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
     return Sample(

@@ -18,7 +18,7 @@ from rollart.workload.importers.episode import Episode
 from rollart.workload.importers.files import find_files
 from rollart.workload.importers.format_reader import FormatReader, ImportJob
 from rollart.workload.importers.formats import AUTO, READERS, recognise, reject_other_formats
-from rollart.workload.importers.sample import look
+from rollart.workload.importers.sample import NoTextError, look
 from rollart.workload.importers.tokens import DEFAULT_TOKENS, token_counter
 from rollart.workload.trace import TraceTrajectory
 from rollart.workload.trace_errors import explain_line
@@ -79,7 +79,12 @@ class TraceImport:
         self._check_any()
 
     def _reader_for(self, path: Path, from_folder: bool) -> FormatReader | None:
-        sample = look(path)
+        try:
+            sample = look(path)
+        except NoTextError:
+            if from_folder:
+                return None
+            raise
         name = self._options.format
         if name == AUTO:
             found = recognise(sample)
