@@ -1,4 +1,4 @@
-"""What is observed of one task, in columns: its memory grows with the turns of the trace, about 60 bytes a turn."""
+"""What is observed of one task, in columns: 24 bytes a value, so memory grows with the turns of the trace."""
 
 from array import array
 from collections.abc import Iterable

@@ -29,7 +29,7 @@ def bare(member: int, **keys: Any) -> TraceTrajectory:
 
 @pytest.fixture
 def fitted(document: dict[str, Any]) -> dict[str, Any]:
-    found = fit_profile(drawn(document, 450), name="again", source="a draw")
+    found = fit_profile(drawn(document, 700), name="again", source="a draw")
     return found["tasks"]["maze"]
 
 
@@ -50,10 +50,10 @@ def test_the_change_along_a_trajectory_is_found_again(fitted: dict[str, Any]) ->
 
 
 def test_a_fitted_profile_draws_what_was_drawn(document: dict[str, Any]) -> None:
-    original = drawn(document, 400)
+    original = drawn(document, 500)
     again = profile_from_mapping(fit_profile(original, name="again", source="a draw"), "again")
     (old,) = trace_info(original).tasks
-    (new,) = trace_info(synthesize(again, groups=400, group_size=4, seed=8)).tasks
+    (new,) = trace_info(synthesize(again, groups=500, group_size=4, seed=8)).tasks
     for name in ("turns", "prompt_tokens", "output_tokens", "observation_tokens", "env_s", "response_tokens"):
         before, after = old.quantities[name], new.quantities[name]
         assert before is not None and after is not None
