@@ -42,6 +42,7 @@ MODELS = {
     "meta-llama/Llama-3.1-70B": "Llama-3.1-70B",
     "deepseek-ai/DeepSeek-R1": "DeepSeek-R1",
 }
+DENSE = ("Qwen3-32B", "Llama-3.1-8B", "Llama-3.1-70B")
 SYSTEMS = {"h100_sxm": "H100", "h200_sxm": "H200"}
 REQUESTS_IN_FLIGHT_TIMES = 6
 """Requests of a point per one in flight: enough for the first wave to weigh little."""
@@ -277,6 +278,11 @@ def show(results: Sequence[dict[str, Any]], apart: int) -> None:
         keys = ("tpot_pct", "tpot_bias_pct", "fitted_tpot_pct", "host_ms", "ttft_pct", "fitted_ttft_pct")
         cells = [f"{row[key]:.1f}" if key in row else "-" for key in keys]
         print(f"| {row['group']} | {row['points']} | {' | '.join(cells)} |")
+    dense = [row for result in results for row in result.get("rows", ()) if row["model"] in DENSE]
+    if dense:
+        gap = median(absolute_pct(row["simulated_tpot_ms"], row["tpot_ms"]) for row in dense)
+        first = median(absolute_pct(row["simulated_ttft_ms"], row["ttft_ms"]) for row in dense)
+        print(f"| all dense models | {len(dense)} | {gap:.1f} | - | - | - | {first:.1f} | - |")
     for line in (line for row in results for line in row.get("odd", ())):
         print(f"odd: {line}")
     for row in results:
