@@ -15,9 +15,9 @@ import msgspec
 
 from rollart.workload.importers.clock import instant, span_s
 from rollart.workload.importers.episode import Call, Episode, turns_of_calls
+from rollart.workload.importers.files import bare_name
 from rollart.workload.importers.format_reader import FormatReader, RecordReader
 from rollart.workload.importers.sample import Sample
-from rollart.workload.importers.swe_agent import run_name
 from rollart.workload.trace import Tokens
 
 
@@ -64,7 +64,7 @@ class ClaudeCodeReader(FormatReader):
 
     def open(self, path: Path) -> RecordReader:
         """Trajectories are complete at the end of the file."""
-        return _Session(run_name(path))
+        return _Session(bare_name(path))
 
 
 class _Thread:

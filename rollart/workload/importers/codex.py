@@ -13,9 +13,9 @@ import msgspec
 
 from rollart.workload.importers.clock import instant, span_s
 from rollart.workload.importers.episode import Call, Episode, turns_of_calls
+from rollart.workload.importers.files import bare_name
 from rollart.workload.importers.format_reader import FormatReader, RecordReader
 from rollart.workload.importers.sample import Sample
-from rollart.workload.importers.swe_agent import run_name
 from rollart.workload.trace import Tokens
 
 
@@ -56,7 +56,7 @@ class CodexReader(FormatReader):
 
     def open(self, path: Path) -> RecordReader:
         """The trajectory is complete at the end of the file."""
-        return _Session(run_name(path))
+        return _Session(bare_name(path))
 
 
 class _Session:

@@ -37,3 +37,11 @@ def _files_of(path: Path) -> list[tuple[Path, bool]]:
 def _may_be_recording(path: Path) -> bool:
     name = path.name.removesuffix(".gz").lower()
     return name.endswith(SUFFIXES) and not path.name.startswith(".")
+
+
+def bare_name(path: Path) -> str:
+    """A file's name without what says its format."""
+    name = path.name
+    for suffix in (".gz", ".json", ".jsonl", ".traj"):
+        name = name.removesuffix(suffix)
+    return name

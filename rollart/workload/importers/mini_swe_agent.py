@@ -14,10 +14,10 @@ import msgspec
 from rollart.workload.importers.chat import ChatMessage, chat_turns, leading_prompt
 from rollart.workload.importers.clock import instant, span_s
 from rollart.workload.importers.episode import Episode, Outcome, turns_of_calls
+from rollart.workload.importers.files import bare_name
 from rollart.workload.importers.format_reader import EachRecord, FormatReader, RecordReader
 from rollart.workload.importers.records import Record, document
 from rollart.workload.importers.sample import Sample
-from rollart.workload.importers.swe_agent import run_name
 from rollart.workload.importers.usage import ProviderUsage
 
 
@@ -68,7 +68,7 @@ class MiniSweAgentReader(FormatReader):
             run = _decode(content)
             if isinstance(run, list):
                 run = _Run(messages=run)
-            yield self._episode(run, run.instance_id or run_name(path))
+            yield self._episode(run, run.instance_id or bare_name(path))
 
         return EachRecord(episodes)
 

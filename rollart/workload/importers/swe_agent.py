@@ -13,6 +13,7 @@ import msgspec
 
 from rollart.workload.importers.chat import ChatMessage, chat_turns, leading_prompt
 from rollart.workload.importers.episode import Episode, Outcome
+from rollart.workload.importers.files import bare_name
 from rollart.workload.importers.format_reader import EachRecord, FormatReader, RecordReader
 from rollart.workload.importers.records import Record, document
 from rollart.workload.importers.sample import Sample
@@ -64,7 +65,7 @@ class SweAgentReader(FormatReader):
 
     def open(self, path: Path) -> RecordReader:
         """One document, one trajectory."""
-        group = run_name(path)
+        group = bare_name(path)
 
         def episodes(content: bytes) -> Iterable[Episode]:
             run = _decode(content)
@@ -98,14 +99,6 @@ def _scaled(run: _Run, prompt_tokens: int, turns: tuple[TraceTurn, ...]) -> tupl
         # SWE-agent counts the text of an answer, not its tool calls.
         received = sum(turn.output_tokens for turn in turns)
     return scaled_to(prompt_tokens, turns, stats.tokens_sent, received)
-
-
-def run_name(path: Path) -> str:
-    """A file's name without what says its format."""
-    name = path.name
-    for suffix in (".gz", ".json", ".jsonl", ".traj"):
-        name = name.removesuffix(suffix)
-    return name
 
 
 def _as_prompt(message: _Message) -> ChatMessage:
