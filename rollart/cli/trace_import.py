@@ -33,5 +33,6 @@ def import_files(
         typer.echo(f"left out {found.bad_records} bad records", err=True)
     if found.left_out:
         typer.echo(f"left out {len(found.left_out)} files of no known format, such as {found.left_out[0]}", err=True)
-    read = ", ".join(f"{number} {name}" for name, number in sorted(found.formats.items()))
-    typer.echo(f"wrote {count} trajectories to {out} (files read: {read})", err=True)
+    formats = ", ".join(f"{number} {name}" for name, number in sorted(found.formats.items()))
+    read = f" (files read: {formats})" if format_name == "auto" else ""
+    typer.echo(f"wrote {count} trajectories to {out}{read}", err=True)
