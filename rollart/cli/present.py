@@ -7,6 +7,9 @@ from typing import Any
 
 import typer
 
+_PAGE_COLUMNS = 110
+"""Width of a table in a file or a pipe."""
+
 Progress = Callable[[int, int], None]
 """Told the steps that are done and all steps."""
 
@@ -30,7 +33,10 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
         )
     for row in rows:
         table.add_row(*row)
-    Console(markup=False, highlight=False).print(table)
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = _PAGE_COLUMNS
+    console.print(table)
 
 
 @contextmanager

@@ -27,8 +27,8 @@ def test_shares_are_of_all_device_time() -> None:
 
 def test_rows_stand_beside_rollart() -> None:
     rows = outcome_rows([outcome("sync+", 80.0), outcome("rollart", 40.0)])
-    assert rows[0] == ("sync+", "training 60, generation 20", "80", "2.00", "2.05", "1,234", "62%", "5.0%", "12")
-    assert [row[3] for row in rows] == ["2.00", "1.00"]
+    assert rows[0] == ("sync+", "80", "2.00", "2.05", "1,234", "62%", "5.0%", "12")
+    assert [row[2] for row in rows] == ["2.00", "1.00"]
 
 
 def test_the_path_names_the_longest_stage_first_and_no_trifles() -> None:
