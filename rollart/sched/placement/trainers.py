@@ -1,7 +1,7 @@
 """Trainer options: devices of a pool, cut in the fastest way that fits, with the duration of a step."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollart.costs.job_costs import training_costs
 from rollart.domain.cluster import Pool
@@ -75,15 +75,7 @@ def _ranked_cuts(job: Job, pool: Pool, devices: int, lengths: list[int]) -> list
 
 def _fastest(job: Job, cuts: list[TrainerPlacement], devices: int, lengths: list[int]) -> TrainerOption | None:
     for cut in cuts:
-        placed = TrainerPlacement(
-            pool=cut.pool,
-            devices=devices,
-            tensor_parallel=cut.tensor_parallel,
-            pipeline_parallel=cut.pipeline_parallel,
-            context_parallel=cut.context_parallel,
-            expert_parallel=cut.expert_parallel,
-            publishers=cut.publishers,
-        )
+        placed = replace(cut, devices=devices)
         step_s = _step_s(job, placed, lengths)
         if step_s is not None:
             return TrainerOption(placement=placed, step_s=step_s)
