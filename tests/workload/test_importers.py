@@ -89,7 +89,7 @@ def test_an_unknown_format_names_the_known_ones(tmp_path: Path) -> None:
         ("tau-bench", '[{"task_id": 1, "traj": []}]', "record 0: trial is missing"),
         ("tau-bench", '[{"task_id": 1, "traj": [', "is cut off after 0 records"),
         ("tau-bench", b"\x00\x01\x02", "is binary"),
-        ("tau-bench", gzip.compress(b"[" * 5000)[:-9], "gzip stream is cut off"),
+        ("tau-bench", gzip.compress(b"[" * 5000, mtime=0)[:-9], "gzip stream is cut off"),
         ("openai-chat", "", "is empty"),
         ("openai-chat", '[{"task_id": 1, "traj": []}]', "this looks like tau-bench, not like openai-chat"),
         ("openai-chat", '{"messages": []}', ":1: messages has no assistant message among 0"),
