@@ -1,36 +1,21 @@
-"""Delayed calls on SimPy's calendar, without a process for each, and the run until a stop.
+"""Simulated time: calls on SimPy's calendar, without a process for each, and the run until a stop.
 
 SimPy orders equal times by priority and then by the order in which they were scheduled, so the order of a simulation
 is total.
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, cast
 
 import simpy
 from simpy.events import NORMAL, Event
 
 from rollart.domain.errors import InvariantError
-
-T = TypeVar("T")
-
-
-class Call(Generic[T]):
-    """An entry of the calendar: what SimPy asks of an event that cannot fail and that no process waits for.
-
-    Not a subclass of `simpy.Event`: this is the hottest object of a simulation, and slots make it twice as cheap.
-    """
-
-    __slots__ = ("callbacks", "payload")
-    _ok = True
-
-    def __init__(self, function: "Callable[[Call[T]], None]", payload: T) -> None:
-        self.callbacks = [function]
-        self.payload = payload
+from rollart.modelled.clock import Call
 
 
-class Clock:
-    """The time of a simulation, and calls that happen later."""
+class SimulatedClock:
+    """The time of a simulation (a `rollart.modelled.clock.Clock`)."""
 
     __slots__ = ("_schedule", "_stop", "environment")
 

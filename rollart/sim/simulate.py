@@ -9,27 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from rollart.costs.job_costs import training_costs
 from rollart.domain.events import TurnGenerated
 from rollart.domain.job import Job
-from rollart.domain.plan import Role
+from rollart.modelled.assembly import engine_kinds
 from rollart.runlog.header import (
-    EngineEntry,
-    EnvironmentEntry,
-    PoolEntry,
-    RewardEntry,
     RunHeader,
-    TrainerEntry,
 )
 from rollart.runlog.reducer import Reducer
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.window import Window
 from rollart.runlog.writer import RunLogWriter, Sink
-from rollart.sched.config import ControllerConfig
+from rollart.sched.run_header import run_header
 from rollart.sched.setup import controller_config
-from rollart.sim.assembly import engine_kinds
 from rollart.sim.simulation import Simulation
 from rollart.workload.trajectory import Workload
 
@@ -96,38 +88,6 @@ def simulate(
     wall_s = time.perf_counter() - started
     use = SimulatorUse(wall_s=wall_s, events=simulation.events, turns=turns.turns, peak_rss_mb=_peak_rss_mb())
     return SimulationResult(header=header, statistics=reducer.statistics(), use=use)
-
-
-def run_header(job: Job, config: ControllerConfig, *, driver: str, code_version: str) -> RunHeader:
-    """What a reader of the run log must know besides its records."""
-    placement, cluster = job.plan.placement, job.cluster
-    engines = [group for group in placement.engine_groups for _ in range(group.engines)]
-    return RunHeader(
-        driver=driver,
-        policy=job.plan.policy.name,
-        seed=job.seed,
-        steps=job.steps,
-        warmup_steps=job.warmup_steps,
-        scenario=job.name,
-        code_version=code_version,
-        controller=msgspec.to_builtins(config),
-        pools=tuple(
-            PoolEntry(name=p.name, device=p.device.name, devices=p.count, price_per_hour=p.price_per_hour)
-            for p in cluster.pools.values()
-        ),
-        engines=tuple(
-            EngineEntry(engine=index, group=g.name, pool=g.pool, devices=g.tensor_parallel, role=Role(g.role).value)
-            for index, g in enumerate(engines)
-        ),
-        trainer=TrainerEntry(pool=placement.trainer.pool, devices=placement.trainer.devices),
-        tasks=tuple(task.name for task in job.tasks),
-        environment=EnvironmentEntry(
-            slots=placement.environment_slots,
-            cores=cluster.environments.cores,
-            price_per_core_hour=cluster.environments.price_per_core_hour,
-        ),
-        reward=RewardEntry(price_per_second=cluster.serverless.price_per_second),
-    )
 
 
 @contextmanager

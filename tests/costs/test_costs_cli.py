@@ -9,8 +9,8 @@ from rollart.cli.main import app
 from rollart.costs.iteration import OperatorEngine
 from rollart.costs.roofline import RooflineEngine
 from rollart.domain.errors import InputError
+from rollart.modelled.assembly import engine_kinds
 from rollart.scenario.load import load_scenario
-from rollart.sim.assembly import engine_kinds
 from tests.costs.tables_on_disk import gemm_columns, write
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "experiments" / "scenarios"

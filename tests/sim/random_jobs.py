@@ -9,7 +9,7 @@ from rollart.domain.plan import EngineGroup, KvReturn, Role
 from rollart.domain.task import EnvironmentNeeds, RewardKind, RewardNeeds, Task
 from rollart.sched.presets import PRESETS
 from rollart.workload.trajectory import StepOutcome, TrajectorySpec
-from tests.sim.toys import ToyCosts, cluster, engines, job
+from tests.modelled.toys import ToyCosts, cluster, engines, job
 
 CONTEXT_LIMIT = 256
 KV_BLOCKS = 24

@@ -9,7 +9,7 @@ from rollart.domain.cluster import Pool
 from rollart.domain.job import Job
 from rollart.workload.profile_file import load_profile
 from rollart.workload.profile_workload import ProfileWorkload
-from tests.sim.toys import cluster, job, task
+from tests.modelled.toys import cluster, job, task
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rollart.costs.interface import TrainingCosts
 from rollart.domain.events import Event
 from rollart.domain.job import Job
+from rollart.modelled.assembly import EngineKind
 from rollart.runlog.header import RunHeader
 from rollart.runlog.invariants import InvariantReport, check_invariants
 from rollart.runlog.reducer import Reducer
@@ -14,21 +15,20 @@ from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.window import Window
 from rollart.runlog.writer import RunLogWriter
 from rollart.sched.replay import ReplayReport, controller_of, replay
+from rollart.sched.run_header import run_header
 from rollart.sched.setup import controller_config
 from rollart.serving.config import EngineConfig
-from rollart.sim.assembly import EngineKind
-from rollart.sim.clock import Clock
-from rollart.sim.simulate import run_header
+from rollart.sim.clock import SimulatedClock
 from rollart.sim.simulation import Simulation
 from rollart.workload.trajectory import Workload
-from tests.sim.toys import ToyCosts, ToyTraining
+from tests.modelled.toys import ToyCosts, ToyTraining
 
 
 class Bench:
     """A clock, and the events that workers on it report, with their times."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = SimulatedClock()
         self.events: list[tuple[float, Event]] = []
 
     def report(self, event: Event) -> None:

@@ -1,11 +1,11 @@
 import pytest
 
 from rollart.domain.errors import InvariantError
-from rollart.sim.clock import Clock
+from rollart.sim.clock import SimulatedClock
 
 
 def test_equal_times_keep_the_order_in_which_they_were_scheduled():
-    clock, heard = Clock(), []
+    clock, heard = SimulatedClock(), []
     for delay_s, name in ((2.0, "late"), (1.0, "first"), (1.0, "second"), (1.0, "third")):
         clock.after(delay_s, lambda call: heard.append((clock.now, call.payload)), name)
     clock.after(3.0, lambda _: clock.stop(), None)
@@ -14,7 +14,7 @@ def test_equal_times_keep_the_order_in_which_they_were_scheduled():
 
 
 def test_a_call_without_delay_comes_after_what_is_due_already():
-    clock, heard = Clock(), []
+    clock, heard = SimulatedClock(), []
 
     def first(_):
         heard.append("first")
@@ -28,7 +28,7 @@ def test_a_call_without_delay_comes_after_what_is_due_already():
 
 
 def test_times_that_are_reached_by_different_sums_are_not_equal():
-    clock, heard = Clock(), []
+    clock, heard = SimulatedClock(), []
     clock.after(0.1, lambda _: clock.after(0.2, lambda _: heard.append("0.1 + 0.2"), None), None)
     clock.after(0.3, lambda _: heard.append("0.3"), None)
     clock.after(1.0, lambda _: clock.stop(), None)
@@ -37,7 +37,7 @@ def test_times_that_are_reached_by_different_sums_are_not_equal():
 
 
 def test_stop_lets_happen_what_is_due_and_nothing_later():
-    clock, heard = Clock(), []
+    clock, heard = SimulatedClock(), []
     clock.after(1.0, lambda _: clock.stop(), None)
     clock.after(1.0, lambda _: heard.append("due"), None)
     clock.after(1.5, lambda _: heard.append("later"), None)
@@ -47,7 +47,7 @@ def test_stop_lets_happen_what_is_due_and_nothing_later():
 
 
 def test_a_second_stop_changes_nothing():
-    clock = Clock()
+    clock = SimulatedClock()
     clock.after(1.0, lambda _: clock.stop(), None)
     clock.after(1.0, lambda _: clock.stop(), None)
     clock.run()
@@ -55,14 +55,14 @@ def test_a_second_stop_changes_nothing():
 
 
 def test_an_empty_calendar_before_the_stop_is_a_deadlock():
-    clock = Clock()
+    clock = SimulatedClock()
     clock.after(2.5, lambda _: None, None)
     with pytest.raises(InvariantError, match=r"deadlock at 2\.5 s"):
         clock.run()
 
 
 def test_errors_of_a_call_come_through():
-    clock = Clock()
+    clock = SimulatedClock()
 
     def fail(_):
         raise ValueError("broken")

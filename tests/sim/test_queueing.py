@@ -6,8 +6,8 @@ from itertools import accumulate
 import pytest
 
 from rollart.domain.events import TurnGenerated
+from tests.modelled.toys import ToyCosts, ToyWorkload, engines, job, spec, task
 from tests.sim.runs import run
-from tests.sim.toys import ToyCosts, ToyWorkload, engines, job, spec, task
 
 PATIENT = {"recovery": {"reset_timeout_s": 1e8, "step_timeout_s": 1e8, "reward_timeout_s": 1e8}}
 

@@ -16,8 +16,8 @@ from rollart.runlog.invariants import check_invariants
 from rollart.runlog.reader import read_header, records
 from rollart.sched.replay import replay
 from rollart.sim import simulate
+from tests.modelled.toys import ToyWorkload, engines
 from tests.sim.real_jobs import CHECKOUT, profiled, real_job
-from tests.sim.toys import ToyWorkload, engines
 
 
 def test_a_run_writes_a_log_that_holds_and_replays(tmp_path):

@@ -10,9 +10,9 @@ import pytest
 
 from rollart.costs.weights import gather_convert_s
 from rollart.domain.plan import Role
+from tests.modelled.toys import ToyCosts, ToyTraining, ToyWorkload, engines, job, same_for_all, spec, task
 from tests.sim.random_jobs import KV_BLOCKS, Luck, RandomWorkload, random_case
 from tests.sim.runs import run
-from tests.sim.toys import ToyCosts, ToyTraining, ToyWorkload, engines, job, same_for_all, spec, task
 
 ROLLOUT_S = 1.0 + 1.0 + 0.5 + 0.25
 TRAINING_S = 4.0

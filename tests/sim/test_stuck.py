@@ -4,8 +4,8 @@ import pytest
 
 from rollart.domain.errors import StuckError
 from rollart.domain.job import Faults
+from tests.modelled.toys import job, same_for_all
 from tests.sim.runs import run
-from tests.sim.toys import job, same_for_all
 
 
 def test_without_any_engine_left_the_run_is_stuck():

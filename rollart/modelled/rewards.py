@@ -13,8 +13,8 @@ from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.task import RewardKind, Task
 from rollart.domain.trajectory import Cause
-from rollart.sim.clock import Call, Clock
-from rollart.sim.episodes import Episodes
+from rollart.modelled.clock import Call, Clock
+from rollart.modelled.episodes import Episodes
 from rollart.workload.trajectory import TrajectorySpec
 
 

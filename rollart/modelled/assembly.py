@@ -9,10 +9,10 @@ from rollart.costs.weights import bulk_link
 from rollart.domain.errors import CapacityError
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup
+from rollart.modelled.clock import Clock
+from rollart.modelled.network import SharedLink
+from rollart.modelled.weight_store import EngineSite
 from rollart.serving.config import EngineConfig
-from rollart.sim.clock import Clock
-from rollart.sim.network import SharedLink
-from rollart.sim.weight_store import EngineSite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from rollart.domain.commands import RestartEngine
 from rollart.domain.events import EngineStarted, Event
 from rollart.domain.job import Faults
-from rollart.sim.clock import Call, Clock
-from rollart.sim.engine_worker import EngineWorker
+from rollart.modelled.clock import Call, Clock
+from rollart.modelled.engine_worker import EngineWorker
 
 
 class EngineFaults:

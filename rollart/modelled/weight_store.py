@@ -12,7 +12,7 @@ from rollart.domain.cluster import Link
 from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.device import Device
 from rollart.domain.events import Event, WeightsPulled, WeightsPushed
-from rollart.sim.clock import Call, Clock
+from rollart.modelled.clock import Call, Clock
 
 BUCKET_BYTES = 1e9
 """Size of a bucket (the paper's)."""

@@ -1,8 +1,8 @@
 from rollart.domain.commands import TrainBatch
 from rollart.domain.events import TrainingEnded
-from rollart.sim.trainer import Trainer
+from rollart.modelled.trainer import Trainer
+from tests.modelled.toys import ToyTraining
 from tests.sim.runs import Bench
-from tests.sim.toys import ToyTraining
 
 
 def batch(command, version, *context_tokens):

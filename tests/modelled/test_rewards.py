@@ -7,10 +7,10 @@ from rollart.domain.commands import ResetEnvironment, ScoreTrajectory
 from rollart.domain.events import RewardFailed, TrajectoryScored
 from rollart.domain.task import RewardKind, RewardNeeds
 from rollart.domain.trajectory import Cause
-from rollart.sim.episodes import Episodes
-from rollart.sim.rewards import Rewards
+from rollart.modelled.episodes import Episodes
+from rollart.modelled.rewards import Rewards
+from tests.modelled.toys import ToyWorkload, spec, task
 from tests.sim.runs import Bench
-from tests.sim.toys import ToyWorkload, spec, task
 
 
 class Service(Bench):

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollart.domain.cluster import Link
-from rollart.sim.clock import Clock
-from rollart.sim.network import SharedLink
+from rollart.modelled.network import SharedLink
+from rollart.sim.clock import SimulatedClock
 
 
 def ends_of(transfers, *, bandwidth=100.0, latency_s=0.0):
     """Time at which each (start, bytes) ends, and the link afterwards."""
-    clock = Clock()
+    clock = SimulatedClock()
     link = SharedLink(Link(bandwidth_bytes_per_s=bandwidth, latency_s=latency_s), clock)
     ends = [None] * len(transfers)
 

@@ -6,8 +6,8 @@ from rollart.domain.events import TrainingEnded, TurnGenerated
 from rollart.domain.job import Faults, Preemption
 from rollart.domain.plan import Role
 from rollart.runlog.samples import EngineSample, EnvironmentSample, LinkSample, RewardSample, TrainerSample
+from tests.modelled.toys import engines, job, same_for_all
 from tests.sim.runs import run
-from tests.sim.toys import engines, job, same_for_all
 
 
 def last(finished, kind, **where):

@@ -6,9 +6,9 @@ from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.task import Task
 from rollart.domain.trajectory import Cause
+from rollart.modelled.clock import Call, Clock
+from rollart.modelled.engine_worker import EngineWorker
 from rollart.serving.request import Completion, Request
-from rollart.sim.clock import Call, Clock
-from rollart.sim.engine_worker import EngineWorker
 from rollart.workload.trajectory import TrajectorySpec
 
 

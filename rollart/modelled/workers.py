@@ -1,23 +1,44 @@
-"""All workers of a simulated run, made from its job."""
+"""All modelled workers of a run, made from its job."""
 
 from collections.abc import Callable
+from typing import Any
 
 from rollart.costs.interface import TrainingCosts
 from rollart.costs.job_costs import rollout_pools, slowest_path
+from rollart.domain.commands import (
+    AbortGeneration,
+    CancelTimer,
+    CloseEnvironment,
+    Command,
+    EndTrajectory,
+    GenerateTurn,
+    PullWeights,
+    PushWeights,
+    ResetEnvironment,
+    RestartEngine,
+    ResumeEngine,
+    ScoreTrajectory,
+    SetTimer,
+    StepEnvironment,
+    SuspendEngine,
+    TrainBatch,
+    UpdateEngine,
+)
 from rollart.domain.events import EngineLost, Event
 from rollart.domain.job import Job
 from rollart.domain.plan import Role
-from rollart.sim.assembly import EngineKind, engine_sites, link_table
-from rollart.sim.clock import Clock
-from rollart.sim.engine_worker import EngineWorker
-from rollart.sim.environments import Environments
-from rollart.sim.episodes import Episodes
-from rollart.sim.faults import EngineFaults
-from rollart.sim.generation import Generation
-from rollart.sim.judge import EngineJudge
-from rollart.sim.rewards import Rewards
-from rollart.sim.trainer import Trainer
-from rollart.sim.weight_store import WeightStore
+from rollart.modelled.assembly import EngineKind, engine_sites, link_table
+from rollart.modelled.clock import Clock
+from rollart.modelled.engine_worker import EngineWorker
+from rollart.modelled.environments import Environments
+from rollart.modelled.episodes import Episodes
+from rollart.modelled.faults import EngineFaults
+from rollart.modelled.generation import Generation
+from rollart.modelled.judge import EngineJudge
+from rollart.modelled.rewards import Rewards
+from rollart.modelled.timers import Timers
+from rollart.modelled.trainer import Trainer
+from rollart.modelled.weight_store import WeightStore
 from rollart.workload.trajectory import Workload
 
 
@@ -61,7 +82,32 @@ class Workers:
             clock,
             report,
         )
+        self.timers = Timers(clock, report)
         self.faults = EngineFaults(job.faults, job.seed, self.engines, clock, self.lose, report)
+
+    def orders(self) -> dict[type[Command], Callable[[Any], object]]:
+        """Who carries out each kind of command."""
+        engines, environments, store = self.engines, self.environments, self.store
+        return {
+            ResetEnvironment: environments.reset,
+            StepEnvironment: environments.step,
+            CloseEnvironment: environments.close,
+            GenerateTurn: self.generation.generate,
+            AbortGeneration: self.generation.abort,
+            ScoreTrajectory: self.rewards.score,
+            EndTrajectory: lambda c: self.forget(c.trajectory),
+            TrainBatch: self.trainer.train,
+            PushWeights: store.push,
+            PullWeights: store.pull,
+            SuspendEngine: lambda c: engines[c.engine].suspend(
+                c, store.release_s(c.engine) if c.release_memory else 0.0
+            ),
+            UpdateEngine: lambda c: engines[c.engine].update(c, store.update_s(c)),
+            ResumeEngine: lambda c: engines[c.engine].resume(c),
+            RestartEngine: self.faults.restart,
+            SetTimer: self.timers.set,
+            CancelTimer: self.timers.cancel,
+        }
 
     def lose(self, index: int) -> None:
         """An engine dies; a judge takes its judgements with it, another engine its turns."""

@@ -8,9 +8,9 @@ from rollart.costs.weights import bulk_link
 from rollart.domain.cluster import Link, Pool, Protocol
 from rollart.domain.errors import CapacityError
 from rollart.domain.plan import Role
-from rollart.sim.assembly import engine_kinds, engine_sites, link_table
-from rollart.sim.clock import Clock
-from tests.sim.toys import cluster, engines, job
+from rollart.modelled.assembly import engine_kinds, engine_sites, link_table
+from rollart.sim.clock import SimulatedClock
+from tests.modelled.toys import cluster, engines, job
 
 SLOW = Link(bandwidth_bytes_per_s=2.5e9, latency_s=0.001, protocol=Protocol.TCP)
 FAST = Link(bandwidth_bytes_per_s=50e9, protocol=Protocol.LOCAL)
@@ -77,7 +77,7 @@ def test_every_engine_pulls_over_the_link_of_its_pool():
 
 
 def test_one_link_serves_two_pools_in_both_directions():
-    between, links = link_table(real_job(), ["fast", "cheap", "fast"], Clock())
+    between, links = link_table(real_job(), ["fast", "cheap", "fast"], SimulatedClock())
     assert between(0, 1) is between(1, 0) is between(1, 2)
     assert between(0, 2) is not between(0, 1)
     assert sorted(links) == ["cheap-fast", "fast-fast"]

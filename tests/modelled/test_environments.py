@@ -5,11 +5,11 @@ from rollart.domain.commands import CloseEnvironment, ResetEnvironment, StepEnvi
 from rollart.domain.events import EnvironmentFailed, EnvironmentReady, EnvironmentStepped
 from rollart.domain.task import EnvironmentNeeds
 from rollart.domain.trajectory import Cause
-from rollart.sim.environments import Environments
-from rollart.sim.episodes import Episodes
+from rollart.modelled.environments import Environments
+from rollart.modelled.episodes import Episodes
 from rollart.workload.trajectory import StepOutcome
+from tests.modelled.toys import ToyWorkload, spec, task
 from tests.sim.runs import Bench
-from tests.sim.toys import ToyWorkload, spec, task
 
 TIMEOUT, FAILED, OK = StepOutcome.TIMEOUT, StepOutcome.FAILED, StepOutcome.OK
 

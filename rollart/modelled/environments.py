@@ -15,9 +15,9 @@ from rollart.domain.commands import CloseEnvironment, ResetEnvironment, StepEnvi
 from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, EnvironmentReady, EnvironmentStepped, Event
 from rollart.domain.task import Task
 from rollart.domain.trajectory import Cause
-from rollart.sim.clock import Call, Clock
-from rollart.sim.episodes import Episodes
-from rollart.sim.network import SharedLink
+from rollart.modelled.clock import Call, Clock
+from rollart.modelled.episodes import Episodes
+from rollart.modelled.network import SharedLink
 from rollart.workload.trajectory import StepOutcome, TrajectorySpec
 
 Order = ResetEnvironment | StepEnvironment

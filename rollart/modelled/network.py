@@ -8,7 +8,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from rollart.domain.cluster import Link
-from rollart.sim.clock import Call, Clock
+from rollart.modelled.clock import Call, Clock
 
 
 class SharedLink:

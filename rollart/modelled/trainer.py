@@ -5,7 +5,7 @@ from collections.abc import Callable
 from rollart.costs.interface import TrainingCosts
 from rollart.domain.commands import TrainBatch
 from rollart.domain.events import Event, TrainingEnded
-from rollart.sim.clock import Call, Clock
+from rollart.modelled.clock import Call, Clock
 
 
 class Trainer:

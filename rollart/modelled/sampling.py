@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from rollart.modelled.engine_worker import EngineWorker
+from rollart.modelled.workers import Workers
 from rollart.runlog.samples import (
     EngineSample,
     EnvironmentSample,
@@ -11,8 +13,6 @@ from rollart.runlog.samples import (
     TrainerSample,
 )
 from rollart.runlog.writer import RunLogWriter
-from rollart.sim.engine_worker import EngineWorker
-from rollart.sim.workers import Workers
 
 
 def write_samples(workers: Workers, now: float, log: RunLogWriter) -> None:

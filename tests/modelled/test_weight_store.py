@@ -6,10 +6,10 @@ from rollart.costs.weights import gather_convert_s, transfer_s
 from rollart.domain.cluster import Link
 from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.events import WeightsPulled, WeightsPushed
-from rollart.sim.clock import Clock
-from rollart.sim.weight_store import EngineSite, WeightStore
+from rollart.modelled.weight_store import EngineSite, WeightStore
+from rollart.sim.clock import SimulatedClock
+from tests.modelled.toys import DEVICE, LINK
 from tests.sim.runs import Bench
-from tests.sim.toys import DEVICE, LINK
 
 GATHER_S = gather_convert_s(2e9)
 
@@ -124,7 +124,7 @@ def test_releasing_memory_moves_the_weights_to_the_host():
 
 
 def test_publishers_share_the_gathering():
-    clock = Clock()
+    clock = SimulatedClock()
     sent_s = []
     store = WeightStore((site(),), 2e9, LINK, 4, clock, lambda _: sent_s.append(clock.now))
     store.push(PushWeights(id=0, version=1, broadcast=False))

@@ -12,11 +12,11 @@ from functools import partial
 from rollart.domain.commands import AbortGeneration, GenerateTurn
 from rollart.domain.events import EngineLost, Event, GenerationAborted, TurnGenerated
 from rollart.domain.plan import KvReturn
+from rollart.modelled.clock import Call, Clock
+from rollart.modelled.engine_worker import EngineWorker
+from rollart.modelled.episodes import Episodes
+from rollart.modelled.network import SharedLink
 from rollart.serving.request import Completion, Request, Role
-from rollart.sim.clock import Call, Clock
-from rollart.sim.engine_worker import EngineWorker
-from rollart.sim.episodes import Episodes
-from rollart.sim.network import SharedLink
 
 
 @dataclass(slots=True)

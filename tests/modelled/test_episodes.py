@@ -1,8 +1,8 @@
 import pytest
 
 from rollart.domain.commands import GenerateTurn, ResetEnvironment
-from rollart.sim.episodes import Episodes
-from tests.sim.toys import ToyWorkload, spec
+from rollart.modelled.episodes import Episodes
+from tests.modelled.toys import ToyWorkload, spec
 
 
 def reset(trajectory, prompt, member, attempt):

@@ -3,11 +3,11 @@ import pytest
 from rollart.domain.commands import RestartEngine
 from rollart.domain.events import EngineStarted
 from rollart.domain.job import Faults, Preemption
+from rollart.modelled.engine_worker import EngineWorker
+from rollart.modelled.faults import EngineFaults
 from rollart.serving.config import EngineConfig
-from rollart.sim.engine_worker import EngineWorker
-from rollart.sim.faults import EngineFaults
+from tests.modelled.toys import ToyCosts
 from tests.sim.runs import Bench
-from tests.sim.toys import ToyCosts
 
 
 class Stand(Bench):

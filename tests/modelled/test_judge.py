@@ -4,11 +4,11 @@ from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import RewardFailed, TrajectoryScored
 from rollart.domain.task import RewardKind, RewardNeeds
 from rollart.domain.trajectory import Cause
+from rollart.modelled.engine_worker import EngineWorker
+from rollart.modelled.judge import EngineJudge
 from rollart.serving.config import EngineConfig
-from rollart.sim.engine_worker import EngineWorker
-from rollart.sim.judge import EngineJudge
+from tests.modelled.toys import ToyCosts, spec, task
 from tests.sim.runs import Bench
-from tests.sim.toys import ToyCosts, spec, task
 
 TASK = task("maze", reward=RewardNeeds(kind=RewardKind.ENGINE, engine_group="judges", judge_tokens=3))
 

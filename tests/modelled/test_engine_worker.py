@@ -4,11 +4,11 @@ import pytest
 
 from rollart.domain.commands import ResumeEngine, SuspendEngine, UpdateEngine, WeightSource
 from rollart.domain.events import EngineResumed, EngineSuspended, EngineUpdated
+from rollart.modelled.engine_worker import EngineWorker
 from rollart.serving.config import EngineConfig
 from rollart.serving.request import Request
-from rollart.sim.engine_worker import EngineWorker
+from tests.modelled.toys import ToyCosts
 from tests.sim.runs import Bench
-from tests.sim.toys import ToyCosts
 
 
 class Stand(Bench):

@@ -10,13 +10,13 @@ from rollart.domain.cluster import Link
 from rollart.domain.commands import AbortGeneration, GenerateTurn, ResetEnvironment, UpdateEngine, WeightSource
 from rollart.domain.events import EngineLost, GenerationAborted, TurnGenerated
 from rollart.domain.plan import KvReturn
+from rollart.modelled.engine_worker import EngineWorker
+from rollart.modelled.episodes import Episodes
+from rollart.modelled.generation import Generation
+from rollart.modelled.network import SharedLink
 from rollart.serving.config import EngineConfig
-from rollart.sim.engine_worker import EngineWorker
-from rollart.sim.episodes import Episodes
-from rollart.sim.generation import Generation
-from rollart.sim.network import SharedLink
+from tests.modelled.toys import ToyCosts, ToyWorkload, spec
 from tests.sim.runs import Bench
-from tests.sim.toys import ToyCosts, ToyWorkload, spec
 
 RECOMPUTE, TRANSFER = KvReturn.RECOMPUTE, KvReturn.TRANSFER
 

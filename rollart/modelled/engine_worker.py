@@ -11,11 +11,11 @@ from typing import Any
 from rollart.costs.interface import EngineCosts
 from rollart.domain.commands import EngineCommand, ResumeEngine, SuspendEngine, UpdateEngine
 from rollart.domain.events import EngineResumed, EngineSuspended, EngineUpdated, Event
+from rollart.modelled.clock import Call, Clock
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Usage
 from rollart.serving.engine import Engine
 from rollart.serving.request import Completion, Request
-from rollart.sim.clock import Call, Clock
 
 Done = Callable[[Completion, Any], None]
 
@@ -26,7 +26,7 @@ class EngineWorker:
     __slots__ = (
         "_after",
         "_busy_until_s",
-        "_calendar",
+        "_clock",
         "_config",
         "_costs",
         "_due",
@@ -51,7 +51,7 @@ class EngineWorker:
         """Weight updates of all incarnations: KV from before the last one is void."""
         self._config = config
         self._costs = costs
-        self._calendar = clock.environment
+        self._clock = clock
         self._after = clock.after
         self._report = report
         self.engine = Engine(config, costs)
@@ -98,7 +98,7 @@ class EngineWorker:
         now = self._catch_up()
         end_s = self.engine.suspend(now)
         self._plan()
-        self._after(max(0.0, end_s - self._calendar._now) + release_s, self._suspended, command)
+        self._after(max(0.0, end_s - self._clock.now) + release_s, self._suspended, command)
 
     def _suspended(self, call: Call[SuspendEngine]) -> None:
         command = call.payload
@@ -107,7 +107,7 @@ class EngineWorker:
 
     def update(self, command: UpdateEngine, duration_s: float) -> None:
         """Install new weights, which takes `duration_s` after the update before it."""
-        now = self._calendar._now
+        now = self._clock.now
         self._busy_until_s = end_s = max(now, self._busy_until_s) + duration_s
         self._after(end_s - now, self._updated, command)
 
@@ -165,7 +165,7 @@ class EngineWorker:
     # Time
 
     def _time(self) -> float:
-        now = self._calendar._now
+        now = self._clock.now
         if now > self._last_s:
             self._last_s = now
         return self._last_s
@@ -182,7 +182,7 @@ class EngineWorker:
         if wake_s != self._due:
             self._due = wake_s
             if wake_s < inf:
-                delay_s = wake_s - self._calendar._now
+                delay_s = wake_s - self._clock.now
                 self._after(delay_s if delay_s > 0.0 else 0.0, self._wake, wake_s)
 
     def _wake(self, call: Call[float]) -> None:
