@@ -20,6 +20,7 @@ def engine_costs(job: Job, group: EngineGroup) -> EngineCosts:
             model=job.models[group.model] if group.model is not None else job.model,
             device=job.cluster.pools[group.pool].device,
             tensor_parallel=group.tensor_parallel,
+            expert_parallel=group.expert_parallel,
             precision=job.precision.weights,
             kv_dtype=job.precision.kv_cache,
             max_num_seqs=group.max_num_seqs,

@@ -24,6 +24,8 @@ class EngineGroup:
     pool: str
     engines: int
     tensor_parallel: int
+    expert_parallel: int = 1
+    """1: every expert is split; equal to `tensor_parallel`: experts are spread whole."""
     role: Role = Role.BOTH
     model: str | None = None
     """A model of its own for JUDGE engines; None: the policy model."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from rollart.scenario.planner_rules import planner_problems
 from rollart.scenario.problems import Problem, nearest
 from rollart.scenario.sections.document import ScenarioFile
 
@@ -22,6 +23,7 @@ def document_problems(document: ScenarioFile) -> Iterator[Problem]:
                 yield Problem(place=place, text=f"there is no pool {end!r}; {nearest(end, list(pools))}")
         if link.between[0] == link.between[1]:
             yield Problem(place=place, text="must name two different pools; a pool's own network is its fabric")
+    yield from planner_problems(document)
     if document.warmup_steps >= document.steps:
         text = f"{document.warmup_steps} is not allowed; must be below steps, which is {document.steps}"
         yield Problem(place="warmup_steps", text=text)

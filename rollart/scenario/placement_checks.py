@@ -64,6 +64,7 @@ def check_engine(group: EngineGroup, pool: Pool, model: Model, precision: Precis
         model=model,
         device=pool.device,
         tensor_parallel=group.tensor_parallel,
+        expert_parallel=group.expert_parallel,
         precision=precision.weights,
         kv_dtype=precision.kv_cache,
         max_num_seqs=group.max_num_seqs,

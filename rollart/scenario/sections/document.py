@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 from rollart.scenario.sections.base import NonNegative, Positive, Section, Title
 from rollart.scenario.sections.cluster import Catalogue, ClusterSection
 from rollart.scenario.sections.plan import PlacementSection, Policy, PolicySection
+from rollart.scenario.sections.planner import PlannerSection
 from rollart.scenario.sections.tasks import TaskSection, TrainingSection
 
 
@@ -57,6 +58,7 @@ class ScenarioFile(Section):
     placement: PlacementSection | None = Field(
         default=None, description="Which devices do what; default: a simple split"
     )
+    planner: PlannerSection = Field(default=PlannerSection(), description="What `rollart plan` looks for")
     precision: PrecisionSection = Field(default=PrecisionSection(), description="Number formats of the engines")
     costs: Literal["roofline", "compact", "tables"] = Field(
         default="roofline",

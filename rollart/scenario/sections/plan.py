@@ -36,6 +36,9 @@ class EngineGroupSection(Section):
     pool: Name = Field(description="Pool that it runs on")
     engines: Annotated[int, Field(ge=1, le=1_000_000)] = Field(description="Engines")
     tensor_parallel: Parallel = Field(default=1, description="Devices of one engine; within a node")
+    expert_parallel: Parallel = Field(
+        default=1, description="1: every expert is split over the engine; as tensor_parallel: experts are spread whole"
+    )
     role: Literal["both", "prefill", "decode", "judge"] = Field(
         default="both", description="Phases that it serves; judge: a reward model, no rollout"
     )
