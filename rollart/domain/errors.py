@@ -7,6 +7,7 @@
     ├── CapacityError            a model, batch or plan does not fit its devices (with the numbers)
     ├── OutputError              a result could not be written
     ├── StuckError               a run cannot go on: no engine is left
+    ├── RunInterrupted           a user stopped a run, which can be resumed
     └── RunLogError              a run log is broken, or of another schema version
 
     InvariantError               a promise of the control plane is broken: a bug, never caught
@@ -41,6 +42,10 @@ class OutputError(RollArtError):
 
 class StuckError(RollArtError):
     """A run cannot go on with what is left of its workers."""
+
+
+class RunInterrupted(RollArtError):
+    """A run was stopped on purpose before its end."""
 
 
 class RunLogError(RollArtError):

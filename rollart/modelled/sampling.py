@@ -16,12 +16,13 @@ from rollart.runlog.writer import RunLogWriter
 
 
 def write_samples(workers: Workers, now: float, log: RunLogWriter) -> None:
-    """One reading of every counter."""
-    for sample in _samples(workers):
+    """Log one reading of every counter."""
+    for sample in samples_of(workers):
         log.sample(now, sample)
 
 
-def _samples(workers: Workers) -> Iterator[Sample]:
+def samples_of(workers: Workers) -> Iterator[Sample]:
+    """One reading of every counter."""
     for worker in workers.engines:
         yield _engine_sample(worker)
     yield TrainerSample(busy_s=workers.trainer.busy_s)

@@ -5,16 +5,27 @@ caused it has been handled, and nothing is handled in the middle of another even
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from rollart.domain.commands import Command
 from rollart.domain.events import Event, TrainingEnded
-from rollart.runlog.writer import RunLogWriter
 from rollart.sched.controller import Controller
 
 Table = Mapping[type[Command], Callable[[Any], object]]
 """How a driver carries out each kind of command."""
+
+
+class Log(Protocol):
+    """Where facts and orders are written down, before they are carried out."""
+
+    def event(self, time_s: float, event: Event) -> int:
+        """Log an event; its sequence number is the cause of the commands that answer it."""
+        ...
+
+    def commands(self, time_s: float, commands: Sequence[Command], cause_seq: int) -> None:
+        """Log what the controller ordered when it handled the event `cause_seq`."""
+        ...
 
 
 class Dispatch:
@@ -25,7 +36,7 @@ class Dispatch:
     def __init__(
         self,
         controller: Controller,
-        log: RunLogWriter,
+        log: Log,
         now: Callable[[], float],
         on_step: Callable[[TrainingEnded], None],
     ) -> None:

@@ -49,7 +49,7 @@ class Bench:
         return [(time_s, type(event).__name__, event.command_id) for time_s, event in self.events]
 
 
-class _Records:
+class Records:
     def __init__(self) -> None:
         self.records: list[tuple[int, float, Record]] = []
 
@@ -64,7 +64,7 @@ class Finished:
     header: RunHeader
     records: list[tuple[int, float, Record]]
     statistics: RunStatistics
-    simulation: Simulation
+    simulation: Simulation | None
 
     def of(self, kind: type) -> list[tuple[float, Record]]:
         """(time, record) of all records of a kind."""
@@ -108,7 +108,7 @@ def run(
     ]
     config = controller_config(job)
     header = run_header(job, config, driver="sim", code_version="test")
-    records, reducer = _Records(), Reducer(header)
+    records, reducer = Records(), Reducer(header)
     with RunLogWriter(None, header, (records, reducer)) as log:
         simulation = Simulation(job, workload, config, kinds, training or ToyTraining(), log)
         simulation.run()
