@@ -9,19 +9,16 @@ print(rollart.check("runs/mine").ok)
 """
 
 import subprocess
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 import rollart
 from rollart.benchmark import bench
 from rollart.domain.errors import RunLogError
-from rollart.domain.plan import Plan
+from rollart.planning.plan_scenario import PlanOptions, plan_scenario
+from rollart.planning.report import PlanReport
 from rollart.report.figures import draw_breakdown, draw_gantt, draw_staleness, draw_utilization
 from rollart.report.output import write_text
 from rollart.report.staging import staged
@@ -33,16 +30,16 @@ from rollart.runlog.reader import read_header, records
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.writer import FILE_NAME
 from rollart.scenario.load import load_scenario
-from rollart.scenario.plan_file import placement_mapping, plan_text
+from rollart.scenario.plan_file import plan_text
 from rollart.scenario.scenario import Scenario
-from rollart.sched.placement.planner import Candidate, PlanReport
-from rollart.sched.placement.planner import plan as find_plan
 from rollart.sched.replay import ReplayReport, controller_of, replay
 from rollart.sim import SimulationResult
 from rollart.sim import simulate as _simulate
 
 __all__ = [
     "CheckReport",
+    "PlanOptions",
+    "PlanReport",
     "Run",
     "Scenario",
     "bench",
@@ -50,7 +47,6 @@ __all__ = [
     "compare",
     "load_scenario",
     "plan",
-    "plan_as_dict",
     "simulate",
 ]
 
@@ -144,68 +140,20 @@ def plan(
     scenario: Scenario | str | Path,
     *,
     out: str | Path | None = None,
-    time_limit_s: float = 30.0,
-    top: int = 3,
-    repetitions: int = 1,
+    options: PlanOptions | None = None,
+    progress: Progress | None = None,
 ) -> PlanReport:
-    """The placement with the smallest step time under the scenario's policy; with `out`, written as a plan file.
+    """The best plan of a scenario (or a scenario file) under its policy; with `out`, written as a plan file.
 
-    The best `top` plans of the optimiser are simulated, each `repetitions` times under common seeds. Raises
-    CapacityError when nothing fits.
+    The optimiser's best plans are judged by simulations, which are remembered. Raises CapacityError when nothing fits.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(Path(scenario))
-    job = scenario.job()
-
-    def step_s(candidate: Plan, seed: int) -> float:
-        run = _simulate(replace(job, plan=candidate, seed=seed), scenario.workload(seed))
-        return fmean(step.duration_s for step in run.statistics.counted_steps)
-
-    evaluate = step_s if repetitions else None
-    report = find_plan(
-        job,
-        scenario.workload(),
-        evaluate,
-        clock=time.perf_counter,
-        time_limit_s=time_limit_s,
-        top=top,
-        repetitions=repetitions,
-    )
+    report = plan_scenario(scenario, options or PlanOptions(), progress)
     if out is not None:
-        comment = f"for {scenario.name}: predicted {report.best.predicted_s:.1f} s a step"
+        comment = f"for {scenario.name}: predicted {report.best.predicted.step_s:.1f} s a step"
         write_text(Path(out), plan_text(report.best.plan.placement, comment))
     return report
-
-
-def plan_as_dict(report: PlanReport) -> dict[str, Any]:
-    """A plan report as plain data, all times in seconds."""
-
-    def one(candidate: Candidate) -> dict[str, Any]:
-        times = candidate.simulated_s
-        simulated = None
-        if times:
-            p50, p90 = _median_and_p90(times)
-            simulated = {"mean": fmean(times), "p50": p50, "p90": p90}
-        return {
-            "predicted": candidate.predicted_s,
-            "simulated": simulated,
-            "plan": placement_mapping(candidate.plan.placement),
-        }
-
-    return {
-        "status": report.status,
-        "objective": "step_time",
-        "bound": report.bound_s,
-        "gap": report.gap,
-        "wall_s": report.wall_s,
-        **one(report.best),
-        "alternatives": [one(candidate) for candidate in report.alternatives],
-    }
-
-
-def _median_and_p90(times: Sequence[float]) -> tuple[float, float]:
-    """Median and 90th percentile."""
-    return float(np.quantile(times, 0.5)), float(np.quantile(times, 0.9))
 
 
 def check(run: str | Path) -> CheckReport:

@@ -31,6 +31,8 @@ def folder(scenario, tmp_path_factory):
 def test_the_public_names_are_these():
     assert sorted(api.__all__) == [
         "CheckReport",
+        "PlanOptions",
+        "PlanReport",
         "Run",
         "Scenario",
         "bench",
@@ -38,7 +40,6 @@ def test_the_public_names_are_these():
         "compare",
         "load_scenario",
         "plan",
-        "plan_as_dict",
         "simulate",
     ]
 

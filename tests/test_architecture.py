@@ -33,7 +33,8 @@ ALLOWED = {
     "report": {"domain", "runlog", "workload"},
     "scenario": {"domain", "catalog", "costs", "workload", "runlog", "sched"},
     "benchmark": BELOW_DRIVERS | {"sim", "catalog"},
-    "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark"},
+    "planning": BELOW_DRIVERS | {"sim", "report", "scenario"},
+    "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark", "planning"},
     "cli": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "api", "loadtest"},
 }
 """Package -> the other packages that it may import. The facade `rollart` itself belongs to nobody's layer."""

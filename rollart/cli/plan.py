@@ -1,14 +1,13 @@
 """`rollart plan`: what is the best plan, and how far from the bound?"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from rollart.cli.present import number, show_json, show_table
-
-if TYPE_CHECKING:
-    from rollart.sched.placement import PlanReport
+from rollart.cli.plan_tables import show_plan
+from rollart.cli.present import show_json, step_progress
+from rollart.domain.planning import Limits, Objective
 
 
 def plan(
@@ -17,40 +16,40 @@ def plan(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario.")
     ] = None,
+    objective: Annotated[Objective, typer.Option(help="What the best plan is best at.")] = Objective.STEP_TIME,
+    budget: Annotated[
+        float | None, typer.Option(min=0.0, help="Most money for an hour of all that the plan takes.")
+    ] = None,
+    deadline: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of a step.")] = None,
     time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds for the optimiser.")] = 30.0,
     top: Annotated[int, typer.Option(min=1, max=20, help="Plans that the simulator judges.")] = 3,
-    seeds: Annotated[int, typer.Option(min=0, help="Simulations of each; 0: the model alone decides.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(min=0, max=64, help="Most simulations of a plan in choosing; 0: the model alone decides.")
+    ] = 8,
+    steps: Annotated[int, typer.Option(min=1, max=1000, help="Steps of a simulation behind its warm-up.")] = 4,
+    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes that simulate [all cores].")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the search, in place of the scenario's.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Find the placement with the smallest step time under the scenario's policy."""
+    """Find the best plan, prove how far from the bound it is, and let the simulator judge it."""
     from rollart import api
     from rollart.scenario.load import load_scenario
 
-    report = api.plan(
-        load_scenario(scenario, settings or ()), out=out, time_limit_s=time_limit, top=top, repetitions=seeds
+    options = api.PlanOptions(
+        objective=objective,
+        limits=Limits(budget_per_hour=budget, step_s=deadline),
+        time_limit_s=time_limit,
+        top=top,
+        repetitions=seeds,
+        counted_steps=steps,
+        workers=workers,
+        seed=seed,
     )
+    loaded = load_scenario(scenario, settings or ())
+    with step_progress("simulations") as progress:
+        report = api.plan(loaded, out=out, options=options, progress=progress)
     if json:
-        show_json(api.plan_as_dict(report))
+        show_json(report.as_dict())
     else:
-        _show(report)
+        show_plan(report.as_dict())
     typer.echo(f"wrote {out}", err=True)
-
-
-def _show(report: "PlanReport") -> None:
-    from rollart import api
-
-    shown: dict[str, Any] = api.plan_as_dict(report)
-    rows = [
-        (
-            f"{one['plan']['trainer']['pool']} x {one['plan']['trainer']['devices']}",
-            ", ".join(f"{g['engines']} {g['name']}" for g in one["plan"]["engines"]),
-            number(one["predicted"], 4),
-            number(one["simulated"] and one["simulated"]["mean"], 4),
-        )
-        for one in (shown, *shown["alternatives"])
-    ]
-    show_table("plans, best first", ("trainer", "engines", "predicted s", "simulated s"), rows, texts=2)
-    affinity = shown["plan"]["affinity"].items()
-    show_table("who serves a task", ("task", "engine groups"), [(t, ", ".join(g)) for t, g in affinity], texts=2)
-    gap = f"{100 * report.gap:.2f} %"
-    typer.echo(f"{report.status}: bound {number(report.bound_s, 4)} s, gap {gap}, {report.wall_s:.1f} s")

@@ -20,7 +20,7 @@ from rollart.scenario.sections.document import ScenarioFile
 from rollart.scenario.sections.plan import PlanFile, PolicySection
 from rollart.scenario.split import simple_split
 from rollart.scenario.work import tasks_of, training_of
-from rollart.scenario.workloads import check_workload, workload_of
+from rollart.scenario.workloads import check_workload, workload_files, workload_of
 from rollart.scenario.yaml_file import read_mapping
 from rollart.sched.presets import resolve
 from rollart.workload.trajectory import Workload
@@ -94,6 +94,10 @@ class Scenario:
             return workload_of(self.document, self.folder, self.seed if seed is None else seed)
         except InputError as error:
             raise ScenarioError(f"{self.origin}: {error}") from error
+
+    def workload_files(self) -> list[Path]:
+        """The files that the workload is read from."""
+        return workload_files(self.document, self.folder)
 
     def _job(self) -> Job:
         document = self.document

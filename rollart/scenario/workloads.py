@@ -48,6 +48,11 @@ def workload_of(document: ScenarioFile, folder: Path, seed: int) -> Workload:
     return MixedWorkload({task.name: _task_workload(task, folder, from_profile, from_trace) for task in document.tasks})
 
 
+def workload_files(document: ScenarioFile, folder: Path) -> list[Path]:
+    """Every file that the workload is read from, task by task."""
+    return [path for task in document.tasks for path in _paths(task, folder) if path is not None]
+
+
 def check_workload(task: TaskSection, folder: Path) -> None:
     """ScenarioError for a file that does not exist, or a profile that is wrong or lacks the task; reads no trace."""
     path, _ = _paths(task, folder)

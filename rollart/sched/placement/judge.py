@@ -1,0 +1,191 @@
+"""The judge: simulates the best plans of the model under common luck until it is clear which one is best.
+
+Successive halving: every plan is simulated under the same seeds, and the repetitions of those that are left double
+from round to round. After a round a plan leaves when it is worse than the leader beyond doubt (95 %), or when it is in
+the worse half of three or more and probably worse (80 %). The end is one plan; or several that differ by less than
+matters; or the most repetitions, and then the verdict says that it is not clear. The winner is simulated again under
+seeds that had no part in choosing it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rollart.domain.plan import Plan
+from rollart.domain.planning import Limits, Objective
+from rollart.sched.placement.comparison import CONFIDENCE, difference
+from rollart.sched.placement.trial import Evaluate, Outcome, Trials
+
+FIRST_REPETITIONS = 2
+PROBABLE = 0.8
+"""Confidence at which the worse half of three or more leaves."""
+INDIFFERENCE = 0.01
+"""Plans whose difference is smaller than this beyond doubt are equally good."""
+FRESH_SEED = 1000
+"""Seeds from here on judge the winner; those from 0 on choose it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A plan and how it did in the rounds that it took part in."""
+
+    plan: Plan
+    outcomes: tuple[Outcome, ...]
+    """Under seeds 0, 1, ..."""
+    left_in: int | None = None
+    """Round that it left after, from 1; None: it stayed to the end."""
+    behind: float = 0.0
+    """Mean relative loss against the leader, under their common seeds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Who won, and how sure that is."""
+
+    standings: tuple[Standing, ...]
+    """The winner first, then by their losses, those that stayed longest first."""
+    places: tuple[int, ...]
+    """Of each standing, its place among the plans that were handed in."""
+    clear: bool
+    """Whether of those that stayed to the end all are worse than the winner beyond doubt, or equally good."""
+    equally_good: int
+    """Plans besides the winner that cannot matter to choose between."""
+    fresh: tuple[Outcome, ...]
+    """Of the winner, under fresh seeds."""
+    simulations: int
+
+    @property
+    def winner(self) -> Standing:
+        """The plan that won."""
+        return self.standings[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """How plans are judged."""
+
+    trials: Trials
+    objective: Objective = Objective.STEP_TIME
+    limits: Limits = field(default_factory=Limits)
+    most_repetitions: int = 8
+    fresh_repetitions: int = 3
+
+    def verdict(self, plans: Sequence[Plan], evaluate: Evaluate, surcharge: Sequence[float] = ()) -> Verdict:
+        """Judge plans; `surcharge` is what their losses are multiplied by, for penalties that no simulation knows."""
+        race = _Race(self, plans, evaluate, surcharge or [1.0] * len(plans))
+        race.run()
+        ranked = race.ranked()
+        winner = plans[ranked[0]]
+        fresh = evaluate([self.trials.of(winner, FRESH_SEED + n) for n in range(self.fresh_repetitions)])
+        return Verdict(
+            standings=tuple(race.standing(place) for place in ranked),
+            places=tuple(ranked),
+            clear=race.clear,
+            equally_good=race.equally_good,
+            fresh=tuple(fresh),
+            simulations=race.simulations + self.fresh_repetitions,
+        )
+
+    def loss(self, outcome: Outcome) -> float:
+        """Positive, smaller is better; infinite where a limit is broken or the simulation failed."""
+        limits = self.limits
+        if outcome.failure is not None or _over(outcome.mean_step_s, limits.step_s):
+            return math.inf
+        if _over(outcome.mean_cost, limits.cost_per_step):
+            return math.inf
+        value = outcome.value(self.objective)
+        return 1.0 / value if self.objective.maximised else value
+
+
+def _over(value: float, limit: float | None) -> bool:
+    return limit is not None and value > limit
+
+
+class _Race:
+    """Plans by their places in the list that was handed in."""
+
+    def __init__(self, judge: Judge, plans: Sequence[Plan], evaluate: Evaluate, surcharge: Sequence[float]) -> None:
+        self._judge = judge
+        self._plans = plans
+        self._evaluate = evaluate
+        self._surcharge = surcharge
+        self._outcomes: list[list[Outcome]] = [[] for _ in plans]
+        self._left_in: dict[int, int] = {}
+        self._round = 0
+        self.clear = True
+        self.equally_good = 0
+
+    @property
+    def simulations(self) -> int:
+        return sum(len(outcomes) for outcomes in self._outcomes)
+
+    @property
+    def _staying(self) -> list[int]:
+        return [place for place in range(len(self._plans)) if place not in self._left_in]
+
+    def run(self) -> None:
+        most = self._judge.most_repetitions
+        repetitions = min(FIRST_REPETITIONS, most)
+        while len(self._staying) > 1 or not self._round:
+            self._simulate(repetitions)
+            self._dismiss()
+            if self._settled() or repetitions >= most:
+                break
+            repetitions = min(2 * repetitions, most)
+        self._conclude()
+
+    def _simulate(self, repetitions: int) -> None:
+        """Bring everybody who stays to this number of repetitions."""
+        self._round += 1
+        wanted = [(place, seed) for place in self._staying for seed in range(len(self._outcomes[place]), repetitions)]
+        trials = [self._judge.trials.of(self._plans[place], seed) for place, seed in wanted]
+        for (place, _), outcome in zip(wanted, self._evaluate(trials), strict=True):
+            self._outcomes[place].append(outcome)
+
+    def _dismiss(self) -> None:
+        leader, *others = sorted(self._staying, key=self._mean_loss)
+        better_half = -(-(1 + len(others)) // 2)
+        for rank, place in enumerate(others, start=1):
+            confidence = PROBABLE if len(others) > 1 and rank >= better_half else CONFIDENCE
+            if difference(self._losses(place), self._losses(leader), confidence).clear:
+                self._left_in[place] = self._round
+
+    def _settled(self) -> bool:
+        """Whether those who stay are equally good beyond doubt."""
+        leader, *others = sorted(self._staying, key=self._mean_loss)
+        return all(difference(self._losses(p), self._losses(leader)).high < INDIFFERENCE for p in others)
+
+    def _conclude(self) -> None:
+        leader, *others = sorted(self._staying, key=self._mean_loss)
+        for place in others:
+            found = difference(self._losses(place), self._losses(leader))
+            if found.high < INDIFFERENCE:
+                self.equally_good += 1
+            elif not found.clear:
+                self.clear = False
+
+    def ranked(self) -> list[int]:
+        """All places, the winner first."""
+        rounds = self._round + 1
+        return sorted(
+            range(len(self._plans)),
+            key=lambda place: (-self._left_in.get(place, rounds), self._mean_loss(place), place),
+        )
+
+    def standing(self, place: int) -> Standing:
+        """How one plan did."""
+        leader = self.ranked()[0]
+        common = len(self._outcomes[place])
+        return Standing(
+            plan=self._plans[place],
+            outcomes=tuple(self._outcomes[place]),
+            left_in=self._left_in.get(place),
+            behind=difference(self._losses(place), self._losses(leader)[:common]).mean,
+        )
+
+    def _losses(self, place: int) -> list[float]:
+        return [self._surcharge[place] * self._judge.loss(outcome) for outcome in self._outcomes[place]]
+
+    def _mean_loss(self, place: int) -> float:
+        losses = self._losses(place)
+        return math.fsum(losses) / len(losses)
