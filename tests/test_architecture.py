@@ -21,7 +21,7 @@ BELOW_DRIVERS = BELOW_SCHED | {"sched"}
 ALLOWED = {
     "domain": set(),
     "costs": {"domain"},
-    "workload": {"domain"},
+    "workload": {"domain", "runlog"},
     "runlog": {"domain"},
     "catalog": {"domain"},
     "serving": {"domain", "costs"},
@@ -33,9 +33,10 @@ ALLOWED = {
     "report": {"domain", "runlog", "workload"},
     "scenario": {"domain", "catalog", "costs", "workload", "runlog", "sched"},
     "benchmark": BELOW_DRIVERS | {"sim", "catalog"},
+    "running": BELOW_DRIVERS | {"exec", "report", "scenario"},
     "planning": BELOW_DRIVERS | {"sim", "report", "scenario"},
-    "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark", "planning"},
-    "cli": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "api", "loadtest"},
+    "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark", "planning", "running"},
+    "cli": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "api", "loadtest", "running"},
 }
 """Package -> the other packages that it may import. The facade `rollart` itself belongs to nobody's layer."""
 

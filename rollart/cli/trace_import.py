@@ -31,6 +31,8 @@ def import_files(
         typer.echo(message, err=True)
     if found.bad_records:
         typer.echo(f"left out {found.bad_records} bad records", err=True)
+    for reason, count_of in found.unusable.most_common():
+        typer.echo(f"left out {count_of} episodes {reason}", err=True)
     if found.left_out:
         typer.echo(f"left out {len(found.left_out)} files of no known format, such as {found.left_out[0]}", err=True)
     formats = ", ".join(f"{number} {name}" for name, number in sorted(found.formats.items()))

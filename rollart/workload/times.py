@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -10,6 +10,8 @@ from rollart.workload.chance import Chance
 from rollart.workload.profile import Profile, TaskProfile
 from rollart.workload.trace import TraceTrajectory
 from rollart.workload.trajectory import unknown_task
+
+TimeField = Literal["reset_s", "reward_s", "env_s"]
 
 
 class Times(NamedTuple):
@@ -45,37 +47,35 @@ class DrawnTimes:
         raise unknown_task(task, tasks, f"profile {self._profile.name!r}, which is to give its times")
 
 
-def lacks_times(trajectory: TraceTrajectory) -> bool:
-    """Whether any time was not recorded."""
-    unset = trajectory.reset_s is None or trajectory.reward_s is None
-    return unset or any(turn.env_s is None for turn in trajectory.turns)
+def missing_times(trajectory: TraceTrajectory) -> list[TimeField]:
+    """Fields of time that were not recorded. What ended in a failed call is never scored, and misses no `reward_s`."""
+    turns = trajectory.turns
+    missing: list[TimeField] = [] if trajectory.reset_s is not None else ["reset_s"]
+    if trajectory.reward_s is None and turns and turns[-1].outcome == "ok":
+        missing.append("reward_s")
+    if any(turn.env_s is None for turn in turns):
+        missing.append("env_s")
+    return missing
 
 
 def fill_times(trajectories: Iterable[TraceTrajectory], profile: Profile, seed: int) -> Iterator[TraceTrajectory]:
     """The same trajectories with every missing time drawn, and marked so in `provenance`."""
     times = DrawnTimes(profile, seed)
     for index, trajectory in enumerate(trajectories):
-        yield _filled(trajectory, times, index) if lacks_times(trajectory) else trajectory
+        missing = missing_times(trajectory)
+        yield _filled(trajectory, missing, times, index) if missing else trajectory
 
 
-def _filled(trajectory: TraceTrajectory, times: DrawnTimes, index: int) -> TraceTrajectory:
+def _filled(trajectory: TraceTrajectory, missing: list[TimeField], times: DrawnTimes, index: int) -> TraceTrajectory:
     drawn = times.draw(trajectory.task, index, 0, 0, len(trajectory.turns))
-    provenance = dict(trajectory.provenance)
-    turns = trajectory.turns
-    if trajectory.reset_s is None:
-        provenance["reset_s"] = "drawn"
-    if trajectory.reward_s is None:
-        provenance["reward_s"] = "drawn"
-    if any(turn.env_s is None for turn in turns):
-        provenance["env_s"] = "drawn"
-        turns = tuple(
-            turn if turn.env_s is not None else msgspec.structs.replace(turn, env_s=env_s)
-            for turn, env_s in zip(turns, drawn.env_s, strict=True)
-        )
+    turns = tuple(
+        turn if turn.env_s is not None else msgspec.structs.replace(turn, env_s=env_s)
+        for turn, env_s in zip(trajectory.turns, drawn.env_s, strict=True)
+    )
     return msgspec.structs.replace(
         trajectory,
         turns=turns,
-        reset_s=drawn.reset_s if trajectory.reset_s is None else trajectory.reset_s,
-        reward_s=drawn.reward_s if trajectory.reward_s is None else trajectory.reward_s,
-        provenance=provenance,
+        reset_s=drawn.reset_s if "reset_s" in missing else trajectory.reset_s,
+        reward_s=drawn.reward_s if "reward_s" in missing else trajectory.reward_s,
+        provenance=trajectory.provenance | dict.fromkeys(missing, "drawn"),
     )

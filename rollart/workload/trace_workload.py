@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rollart.domain.errors import TraceError
 from rollart.workload.profile import Profile
-from rollart.workload.times import DrawnTimes, lacks_times
+from rollart.workload.times import DrawnTimes, missing_times
 from rollart.workload.trace import CallOutcome, TraceTrajectory
 from rollart.workload.trajectory import StepOutcome, TrajectorySpec, unknown_task
 
@@ -20,6 +20,9 @@ _OUTCOMES: dict[CallOutcome, StepOutcome] = {
     "failed": StepOutcome.FAILED,
     "timeout": StepOutcome.TIMEOUT,
 }
+
+_NEVER_SCORED_S = 0.0
+"""Reward time of what ended in a failed call; nobody asks for it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +56,7 @@ class TraceWorkload:
         groups: dict[str, dict[str, list[tuple[int, _Record]]]] = {}
         drawn: dict[str, set[str]] = {}
         for trajectory in trajectories:
-            missing = _missing_times(trajectory)
+            missing = missing_times(trajectory)
             if missing and times is None:
                 raise TraceError(
                     f"task {trajectory.task!r}, group {trajectory.group!r}, member {trajectory.member}: "
@@ -61,7 +64,7 @@ class TraceWorkload:
                 )
             drawn.setdefault(trajectory.task, set()).update(missing)
             members = groups.setdefault(trajectory.task, {}).setdefault(trajectory.group, [])
-            members.append((trajectory.member, _record(trajectory)))
+            members.append((trajectory.member, _record(trajectory, complete=not missing)))
         if not groups:
             raise TraceError("the trace has no trajectory; must have at least one")
         self._groups = {
@@ -129,20 +132,13 @@ def _member_for(members: list[_Record], member: int, attempt: int) -> _Record:
     return sound[(member + attempt) % len(sound)] if sound else first
 
 
-def _missing_times(trajectory: TraceTrajectory) -> list[str]:
-    if not lacks_times(trajectory):
-        return []
-    missing = [name for name in ("reset_s", "reward_s") if getattr(trajectory, name) is None]
-    return missing + (["env_s"] if any(turn.env_s is None for turn in trajectory.turns) else [])
-
-
-def _record(trajectory: TraceTrajectory) -> _Record:
+def _record(trajectory: TraceTrajectory, *, complete: bool) -> _Record:
     turns = trajectory.turns
     kept = [turn.kept_tokens for turn in turns]
     outcomes = [_OUTCOMES[turn.outcome] for turn in turns]
     return _Record(
         failed=trajectory.outcome == "failed" or trajectory.reset_outcome != "ok",
-        complete=not lacks_times(trajectory),
+        complete=complete,
         prompt_tokens=trajectory.prompt_tokens,
         reset_s=trajectory.reset_s,
         reset_outcome=_OUTCOMES[trajectory.reset_outcome],
@@ -151,7 +147,7 @@ def _record(trajectory: TraceTrajectory) -> _Record:
         output_tokens=[max(1, turn.output_tokens) for turn in turns],
         env_s=[turn.env_s for turn in turns],
         env_outcome=outcomes if any(outcomes) else None,
-        reward_s=trajectory.reward_s,
+        reward_s=trajectory.reward_s if trajectory.reward_s is not None or not complete else _NEVER_SCORED_S,
         reward=trajectory.reward or 0.0,
         truncated=trajectory.outcome == "truncated",
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rollart.domain.errors import InputError, TraceError
+from rollart.domain.errors import InputError, RunLogError, TraceError
 from rollart.workload.importers import IMPORTERS, ImportOptions, TraceImport, import_trace, records, sample
 from rollart.workload.importers.clock import instant, span_s
 from rollart.workload.importers.episode import Call, turns_of_calls
@@ -112,7 +112,7 @@ def test_whatever_a_file_holds_an_import_ends_well(tmp_path: Path, name: str, ro
     try:
         for one in job._read_file(path, reader):
             assert decode_line(encode_line(one)) == one
-    except TraceError as error:
+    except (TraceError, RunLogError) as error:
         assert "\n" not in str(error)
 
 

@@ -75,7 +75,7 @@ def test_an_unknown_format_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"format 'x' is not known; known are auto, areal, azure, .*, verifiers, verl"):
         import_trace("x", tmp_path)
     assert all(importer.format == name and importer.about for name, importer in IMPORTERS.items())
-    assert len(IMPORTERS) == 20
+    assert len(IMPORTERS) == 21
 
 
 @pytest.mark.parametrize(

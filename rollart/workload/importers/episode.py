@@ -55,6 +55,10 @@ class Episode:
     """How the times of environment steps came about, where there are any."""
     turns_known: Provenance = "counted"
     """How the number of turns came about."""
+    kept: Provenance = "estimated"
+    """How `kept_tokens` came about, where a context lost something."""
+    phases: Provenance = "measured"
+    """How the times of resets and rewards, and rewards, came about, where there are any."""
 
     def trajectory(self, member: int, shared_tokens: int | None = None) -> TraceTrajectory:
         """As member of its group, whose first member had a prompt of `shared_tokens`.
@@ -106,12 +110,12 @@ class Episode:
             "output_tokens": self.tokens,
         }
         if any(turn.kept_tokens is not None for turn in self.turns):
-            found["kept_tokens"] = "estimated"
+            found["kept_tokens"] = self.kept
         if any(turn.env_s is not None for turn in self.turns):
             found["env_s"] = self.env
         for name in ("reset_s", "reward_s", "reward"):
             if getattr(self, name) is not None:
-                found[name] = "measured"
+                found[name] = self.phases
         return found
 
 

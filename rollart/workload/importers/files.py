@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rollart.domain.errors import TraceError
 
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".csv", ".log")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".csv", ".log", ".parquet")
 """Of files that are looked at in a folder, before a possible .gz."""
 
 

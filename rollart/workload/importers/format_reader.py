@@ -6,6 +6,7 @@ numbers members nor writes: `TraceImport` does that for all formats alike.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,8 @@ class FormatReader(ABC):
 
     def __init__(self, job: ImportJob) -> None:
         self.job = job
+        self.left_out: Counter[str] = Counter()
+        """Episodes that are no trajectories, by the reason; nothing is wrong with their records."""
 
     @staticmethod
     @abstractmethod

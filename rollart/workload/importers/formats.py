@@ -19,6 +19,7 @@ from rollart.workload.importers.openai_chat import OpenAIChatReader
 from rollart.workload.importers.openhands import OpenHandsReader
 from rollart.workload.importers.otel import OTelReader
 from rollart.workload.importers.roll import RollReader
+from rollart.workload.importers.run_log import RunLogReader
 from rollart.workload.importers.sample import Sample
 from rollart.workload.importers.skyrl import SkyRLReader
 from rollart.workload.importers.swe_agent import SweAgentReader
@@ -50,6 +51,7 @@ READERS: dict[str, type[FormatReader]] = {
         OTelReader,
         CompactReader,
         OpenAIChatReader,
+        RunLogReader,
     )
 }
 """In the order in which `auto` asks them: the first that recognises a file reads it."""
@@ -70,6 +72,7 @@ def reject_other_formats(path: Path, sample: Sample, wanted: str) -> None:
     if found is not None:
         raise TraceError(f"{path}: this looks like {found}, not like {wanted}; import it as {found} or auto")
     about = READERS[wanted].about
-    if sample.keys or sample.is_zip or not sample.first_line.startswith(("{", "[")):
-        shown = ", ".join(sorted(sample.keys)[:5]) if sample.keys else sample.first_line[:40] or "an archive"
+    if sample.keys or sample.is_binary or not sample.first_line.startswith(("{", "[")):
+        keys = sorted(sample.keys or sample.columns)[:5]
+        shown = ", ".join(keys) if keys else sample.first_line[:40] or "an archive"
         raise TraceError(f"{path}: is not a {wanted} file (it has {shown}); must be {about}")

@@ -9,6 +9,7 @@ from rollart.workload.trace_reader import check_text, open_binary, translated_er
 
 SAMPLE_BYTES = 128 << 10
 _ZIP_MAGIC = b"PK\x03\x04"
+_PARQUET_MAGIC = b"PAR1"
 _TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*:)?|[{}\[\]]', re.DOTALL)
 
 
@@ -22,12 +23,20 @@ class Sample:
 
     name: str
     first_line: str
-    """Without its end; empty for an archive."""
-    is_zip: bool
-    is_list: bool
+    """Without its end; empty for what is no text."""
+    is_zip: bool = False
+    is_parquet: bool = False
+    is_list: bool = False
     """The first JSON value is a list."""
-    keys: frozenset[str]
-    """Keys of top-level objects, or of the objects in a top-level list; also of later lines."""
+    keys: frozenset[str] = frozenset()
+    """Keys of top-level objects, or of the objects in a top-level list, also of later lines."""
+    columns: frozenset[str] = frozenset()
+    """Of a Parquet file."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is no text."""
+        return self.is_zip or self.is_parquet
 
     def has(self, *keys: str) -> bool:
         """Whether all keys are there."""
@@ -37,8 +46,11 @@ class Sample:
 def look(path: Path) -> Sample:
     """The sample of a file; NoTextError if it is empty or no text, TraceError if it cannot be read."""
     with translated_errors(path), path.open("rb") as file:
-        if file.read(4) == _ZIP_MAGIC:
-            return Sample(name=path.name, first_line="", is_zip=True, is_list=False, keys=frozenset())
+        magic = file.read(4)
+    if magic == _ZIP_MAGIC:
+        return Sample(name=path.name, first_line="", is_zip=True)
+    if magic == _PARQUET_MAGIC:
+        return Sample(name=path.name, first_line="", is_parquet=True, columns=_columns(path))
     with translated_errors(path), open_binary(path) as file:
         start = file.read(SAMPLE_BYTES)
     if not start.strip():
@@ -49,9 +61,18 @@ def look(path: Path) -> Sample:
         raise NoTextError(str(error)) from error
     first_line = start.partition(b"\n")[0].decode("utf-8", "replace").strip().removeprefix("\ufeff")
     is_list = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
-    return Sample(
-        name=path.name, first_line=first_line, is_zip=False, is_list=is_list, keys=_outer_keys(start, is_list)
-    )
+    return Sample(name=path.name, first_line=first_line, is_list=is_list, keys=_outer_keys(start, is_list))
+
+
+def _columns(path: Path) -> frozenset[str]:
+    # Parquet takes longer to load than most recordings take to read.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return frozenset(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError) as error:
+        raise TraceError(f"{path}: Parquet file is damaged or cut off; copy the file again") from error
 
 
 def _outer_keys(text: bytes, is_list: bool) -> frozenset[str]:

@@ -66,6 +66,11 @@ class TraceImport:
         self.left_out: list[Path] = []
         """Files in given folders that are of no format that was asked for."""
 
+    @property
+    def unusable(self) -> Counter[str]:
+        """Episodes that are no trajectories, by the reason: they are not bad, but do not say what must be known."""
+        return sum((reader.left_out for reader in self._readers.values()), Counter())
+
     def __iter__(self) -> Iterator[TraceTrajectory]:
         files = find_files(self._given)
         self._job = ImportJob(files=tuple(path for path, _ in files), count=self._count)
@@ -143,7 +148,8 @@ class TraceImport:
             raise ValueError(f"{named[:80]} of task {episode.task} was read before; ids must not repeat")
         found = episode.trajectory(member, self._shared_tokens.get(group))
         self._seen.add(this)
-        self._shared_tokens.setdefault(group, found.prompt_tokens)
+        if found.turns:
+            self._shared_tokens.setdefault(group, found.prompt_tokens)
         self._members[group] = read + 1
         return found
 
