@@ -19,16 +19,15 @@ from rollart.benchmark import bench
 from rollart.domain.errors import RunLogError
 from rollart.planning.plan_scenario import PlanOptions, plan_scenario
 from rollart.planning.report import PlanReport
-from rollart.report.figures import draw_breakdown, draw_gantt, draw_staleness, draw_utilization
 from rollart.report.output import write_text
+from rollart.report.run_directory import write_results
 from rollart.report.staging import staged
-from rollart.report.steps import write_steps
-from rollart.report.summary import summarize, write_summary
-from rollart.report.timeline import write_timeline
+from rollart.report.summary import summarize
 from rollart.runlog.invariants import InvariantReport, check_invariants
 from rollart.runlog.reader import read_header, records
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.writer import FILE_NAME
+from rollart.running import FakeTime, run_scenario
 from rollart.scenario.load import load_scenario
 from rollart.scenario.plan_file import plan_text
 from rollart.scenario.scenario import Scenario
@@ -38,6 +37,7 @@ from rollart.sim import simulate as _simulate
 
 __all__ = [
     "CheckReport",
+    "FakeTime",
     "PlanOptions",
     "PlanReport",
     "Run",
@@ -47,6 +47,7 @@ __all__ = [
     "compare",
     "load_scenario",
     "plan",
+    "run",
     "simulate",
 ]
 
@@ -119,8 +120,26 @@ def simulate(
     with staged(folder) as stage:
         result = run(stage / FILE_NAME if log else None)
         summary = _summary(result)
-        _write_results(stage, result, summary, log=log)
+        write_results(stage, result.statistics, summary, log=log)
     return Run(summary=summary, statistics=result.statistics, folder=folder)
+
+
+def run(
+    scenario: Scenario | str | Path,
+    *,
+    out: str | Path,
+    fake: FakeTime | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Run a scenario (or a scenario file) on real workers, or on fake ones; writes a run directory.
+
+    Raises ScenarioError, CapacityError, TraceError, OutputError, StuckError, or RunInterrupted after Ctrl-C.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(Path(scenario))
+    folder = Path(out)
+    summary, statistics = run_scenario(scenario, out=folder, fake=fake, code_version=code_version(), progress=progress)
+    return Run(summary=summary, statistics=statistics, folder=folder)
 
 
 def compare(
@@ -183,17 +202,3 @@ def code_version() -> str:
 def _summary(result: SimulationResult) -> dict[str, Any]:
     use = result.use
     return summarize(result.statistics, {**asdict(use), "turns_per_s": use.turns_per_s})
-
-
-def _write_results(folder: Path, result: SimulationResult, summary: dict[str, Any], *, log: bool) -> None:
-    figures = folder / "figures"
-    figures.mkdir()
-    write_summary(folder / "summary.json", summary)
-    write_steps(folder / "steps.csv", result.statistics)
-    draw_breakdown(figures / "steps.png", result.statistics)
-    draw_utilization(figures / "utilization.png", result.statistics)
-    draw_staleness(figures / "staleness.png", result.statistics)
-    if log:
-        path = folder / FILE_NAME
-        write_timeline(folder / "timeline.json", result.header, records(path))
-        draw_gantt(figures / "trajectories.png", result.header, records(path))

@@ -31,6 +31,7 @@ def folder(scenario, tmp_path_factory):
 def test_the_public_names_are_these():
     assert sorted(api.__all__) == [
         "CheckReport",
+        "FakeTime",
         "PlanOptions",
         "PlanReport",
         "Run",
@@ -40,6 +41,7 @@ def test_the_public_names_are_these():
         "compare",
         "load_scenario",
         "plan",
+        "run",
         "simulate",
     ]
 

@@ -12,6 +12,7 @@ from rollart.cli.doctor import doctor
 from rollart.cli.engine import engine_app
 from rollart.cli.guard import GuardedGroup
 from rollart.cli.plan import plan
+from rollart.cli.run import run
 from rollart.cli.simulate import simulate
 from rollart.cli.trace import trace_app
 
@@ -43,6 +44,7 @@ def options(
 
 app.command()(simulate)
 app.command()(plan)
+app.command()(run)
 app.command()(check)
 app.add_typer(trace_app, name="trace")
 app.add_typer(engine_app, name="engine")

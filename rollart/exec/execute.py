@@ -5,10 +5,11 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rollart.domain.job import Job
 from rollart.exec.clocks import RunClock
@@ -22,7 +23,15 @@ from rollart.sched.controller import Controller
 from rollart.sched.run_header import run_header
 from rollart.sched.setup import controller_config
 
-MakeWorkers = Callable[[RunClock], WorkerFactory]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """Who works, and by which clock; both are made on the event loop of the run."""
+
+    make_clock: Callable[[float], RunClock]
+    """A clock that begins at so many seconds of the run."""
+    make_workers: Callable[[Any], WorkerFactory]
+    """Workers that live by that clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +57,13 @@ class Execution:
     header: RunHeader
     statistics: RunStatistics
     use: DriverUse
+    figures: Mapping[str, Any]
+    """What the workers have to add to the summary."""
 
 
 def execute(
     job: Job,
-    make_clock: Callable[[float], RunClock],
-    make_workers: MakeWorkers,
+    crew: Crew,
     *,
     log_path: Path | None = None,
     code_version: str = "",
@@ -62,7 +72,7 @@ def execute(
 ) -> Execution:
     """Run a job; the run log goes to `log_path`, complete or not at all.
 
-    `make_clock(start_s)` is called on the event loop. Ctrl-C ends the run with RunInterrupted.
+    Ctrl-C ends the run with RunInterrupted.
     """
     config = controller_config(job)
     header = run_header(job, config, driver="exec", code_version=code_version)
@@ -70,8 +80,8 @@ def execute(
     started_s, cpu_s = time.perf_counter(), time.process_time()
 
     async def drive(log: RunLogWriter) -> Driver:
-        clock = make_clock(0.0)
-        driver = Driver(Controller(config), log, clock, make_workers(clock), on_step=on_step)
+        clock = crew.make_clock(0.0)
+        driver = Driver(Controller(config), log, clock, crew.make_workers(clock), on_step=on_step)
         with _interruptible(driver):
             await driver.run()
         return driver
@@ -86,7 +96,7 @@ def execute(
         turns=statistics.turns,
         peak_rss_mb=_peak_rss_mb(),
     )
-    return Execution(header=header, statistics=statistics, use=use)
+    return Execution(header=header, statistics=statistics, use=use, figures=driver.workers.figures())
 
 
 class _interruptible:

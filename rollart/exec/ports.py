@@ -86,6 +86,10 @@ class WorkerSet(Protocol):
         """A reading of every counter, each counted from 0 at `start` or `resume`."""
         ...
 
+    def figures(self) -> Mapping[str, Any]:
+        """What the workers add to the summary of the run, by key; read after `stop`."""
+        ...
+
     async def stop(self) -> None:
         """Take everything down; never raises for what is down already."""
         ...

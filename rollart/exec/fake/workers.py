@@ -4,9 +4,10 @@ Under a logical clock a message is delivered where it is sent, so that equal-tim
 clock messages wait in queues, and all races between commands and events of a real run can happen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from math import inf
+from typing import Any
 
 from rollart.costs.job_costs import training_costs
 from rollart.domain.commands import COMMANDS, Command, StopRun
@@ -64,6 +65,10 @@ class FakeWorkers:
     def samples(self) -> Iterator[Sample]:
         """A reading of every counter."""
         return samples_of(self.host.workers)
+
+    def figures(self) -> Mapping[str, Any]:
+        """Nothing beyond what the log says."""
+        return {}
 
     async def stop(self) -> None:
         """Close the lanes; messages on their way are lost."""
