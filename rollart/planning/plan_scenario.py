@@ -37,8 +37,13 @@ class PlanOptions:
     """File of remembered simulations; None: the default one."""
 
 
-def plan_scenario(scenario: Scenario, options: PlanOptions, progress: Progress | None = None) -> PlanReport:
-    """The best plan of a scenario. Raises CapacityError where nothing fits, ScenarioError for what contradicts."""
+def plan_scenario(
+    scenario: Scenario, options: PlanOptions, progress: Progress | None = None, *, evaluate: Evaluator | None = None
+) -> PlanReport:
+    """The best plan of a scenario; `evaluate` takes the place of one with workers and memory of its own.
+
+    Raises CapacityError where nothing fits, ScenarioError for what contradicts.
+    """
     seed = scenario.seed if options.seed is None else options.seed
     solved = solve(
         Problem(job=scenario.job(), workload=scenario.workload(seed)),
@@ -52,30 +57,32 @@ def plan_scenario(scenario: Scenario, options: PlanOptions, progress: Progress |
     )
     if not options.repetitions:
         return PlanReport(solved=solved, verdict=None, simulated=0, remembered=0, judged_s=0.0)
-    return _judged(scenario, solved, options, progress)
+    if evaluate is not None:
+        return _judged(scenario, solved, options, evaluate)
+    memory = Memory(options.memory or default_path())
+    try:
+        with Workers(options.workers) as workers:
+            return _judged(scenario, solved, options, Evaluator(scenario, workers, memory, progress))
+    finally:
+        memory.close()
 
 
-def _judged(scenario: Scenario, solved: SolveReport, options: PlanOptions, progress: Progress | None) -> PlanReport:
-    began = time.perf_counter()
+def _judged(scenario: Scenario, solved: SolveReport, options: PlanOptions, evaluate: Evaluator) -> PlanReport:
+    began, simulated_before = time.perf_counter(), evaluate.simulated
     judge = Judge(
         trials=Trials(job=scenario.job(), counted_steps=options.counted_steps),
         objective=options.objective,
         limits=options.limits or Limits(),
         most_repetitions=options.repetitions,
     )
-    memory = Memory(options.memory or default_path())
-    try:
-        with Workers(options.workers) as workers:
-            evaluate = Evaluator(scenario, workers, memory, progress)
-            plans = [candidate.plan for candidate in solved.candidates]
-            verdict = judge.verdict(plans, evaluate, [_surcharge(one, solved.objective) for one in solved.candidates])
-    finally:
-        memory.close()
+    plans = [candidate.plan for candidate in solved.candidates]
+    verdict = judge.verdict(plans, evaluate, [_surcharge(one, solved.objective) for one in solved.candidates])
+    simulated = evaluate.simulated - simulated_before
     return PlanReport(
         solved=solved,
         verdict=verdict,
-        simulated=evaluate.simulated,
-        remembered=verdict.simulations - evaluate.simulated,
+        simulated=simulated,
+        remembered=verdict.simulations - simulated,
         judged_s=time.perf_counter() - began,
     )
 
