@@ -130,6 +130,16 @@ class TrainBatch(Command, frozen=True, kw_only=True, gc=False, tag=True):
     """Start version of each trajectory; its staleness is `installed` less this."""
     context_tokens: tuple[int, ...]
     """Prompt and response tokens of each trajectory."""
+    checkpoint: bool = True
+    """Save the version that the step makes, before the answer; the checkpoint before it is kept until the next step."""
+
+
+class RestartTrainer(Command, frozen=True, kw_only=True, gc=False, tag=True):
+    """Start `incarnation` of the lost trainer from a checkpoint; answered by TrainerStarted."""
+
+    incarnation: int
+    version: int
+    """Version of the checkpoint; steps that were made since are void."""
 
 
 # Weights and engines
@@ -206,6 +216,7 @@ COMMANDS: tuple[type[Command], ...] = (
     ScoreTrajectory,
     EndTrajectory,
     TrainBatch,
+    RestartTrainer,
     PushWeights,
     PullWeights,
     SuspendEngine,

@@ -23,6 +23,10 @@ class RunStarted(Event, frozen=True, kw_only=True, gc=False, tag=True):
     """The workers of the plan are up, engines hold version 0."""
 
 
+class RunResumed(Event, frozen=True, kw_only=True, gc=False, tag=True):
+    """The driver was started again: all workers are gone, and with them all that was open; scored data is safe."""
+
+
 # Environments
 
 
@@ -105,6 +109,16 @@ class TrainingEnded(Answer, frozen=True, kw_only=True, gc=False, tag=True):
     version: int
 
 
+class TrainerLost(Event, frozen=True, kw_only=True, gc=False, tag=True):
+    """The trainer died, with its step and its push; reported once for each incarnation."""
+
+    incarnation: int
+
+
+class TrainerStarted(Answer, frozen=True, kw_only=True, gc=False, tag=True):
+    """A restarted trainer has loaded its checkpoint."""
+
+
 class WeightsPushed(Answer, frozen=True, kw_only=True, gc=False, tag=True):
     """A version is complete in the store."""
 
@@ -152,6 +166,7 @@ class TimerFired(Answer, frozen=True, kw_only=True, gc=False, tag=True):
 
 EVENTS: tuple[type[Event], ...] = (
     RunStarted,
+    RunResumed,
     EnvironmentReady,
     EnvironmentStepped,
     EnvironmentFailed,
@@ -161,6 +176,8 @@ EVENTS: tuple[type[Event], ...] = (
     TrajectoryScored,
     RewardFailed,
     TrainingEnded,
+    TrainerLost,
+    TrainerStarted,
     WeightsPushed,
     WeightsPulled,
     EngineSuspended,

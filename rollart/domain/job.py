@@ -28,6 +28,16 @@ class Faults:
     engine_restart_s: float = 60.0
     """Process start and model load of a restarted engine."""
     preemptions: tuple[Preemption, ...] = ()
+    trainer_mtbf_s: float | None = None
+    """Mean time between failures of the trainer, exponential; None: it does not fail."""
+    trainer_restart_s: float = 120.0
+    """Process start and checkpoint load of a restarted trainer."""
+    reward_failed: float = 0.0
+    """Share of reward calls that answer with an error."""
+    reward_late: float = 0.0
+    """Share of reward calls that do not answer in time."""
+    reward_garbage: float = 0.0
+    """Share of reward calls that answer with what is no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,12 @@ from rollart.domain.commands import (
     CloseEnvironment,
     Command,
     EngineCommand,
+    PushWeights,
     ResetEnvironment,
+    RestartTrainer,
     StepEnvironment,
     StopRun,
+    TrainBatch,
 )
 from rollart.domain.events import (
     Answer,
@@ -24,6 +27,8 @@ from rollart.domain.events import (
     Event,
     GenerationAborted,
     RewardFailed,
+    RunResumed,
+    TrainerLost,
     TrainingEnded,
 )
 from rollart.runlog.schema import Record
@@ -80,6 +85,10 @@ class _Tracer:
             yield from self._answered(record)
         elif isinstance(record, EngineLost):
             yield from self._lost(record)
+        elif isinstance(record, TrainerLost):
+            yield from self._trainer_lost()
+        elif isinstance(record, RunResumed):
+            yield from self._all_lost()
         elif isinstance(record, Command) and not isinstance(record, Event):
             yield from self._ordered(record)
 
@@ -110,6 +119,17 @@ class _Tracer:
             if getattr(command, "engine", None) == event.engine or number in event.commands:
                 yield from self._close(number, "lost")
         yield from self._resumed(event.engine, "lost")
+
+    def _trainer_lost(self) -> Iterator[Span]:
+        for number, (_, command) in list(self._open.items()):
+            if isinstance(command, TrainBatch | PushWeights | RestartTrainer):
+                yield from self._close(number, "lost")
+
+    def _all_lost(self) -> Iterator[Span]:
+        for number in list(self._open):
+            yield from self._close(number, "lost")
+        for engine in list(self._suspended):
+            yield from self._resumed(engine, "lost")
 
     def _ordered(self, command: Command) -> Iterator[Span]:
         if type(command) not in UNANSWERED:

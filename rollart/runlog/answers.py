@@ -12,6 +12,7 @@ ANSWERS: dict[type[Command], tuple[type[Event], ...]] = {
     commands.AbortGeneration: (events.GenerationAborted,),
     commands.ScoreTrajectory: (events.TrajectoryScored, events.RewardFailed),
     commands.TrainBatch: (events.TrainingEnded,),
+    commands.RestartTrainer: (events.TrainerStarted,),
     commands.PushWeights: (events.WeightsPushed,),
     commands.PullWeights: (events.WeightsPulled,),
     commands.SuspendEngine: (events.EngineSuspended,),

@@ -1,8 +1,8 @@
 """Keeps which command was issued when and why, and what closed it.
 
 A command is closed once: by its answer, by the answer to the AbortGeneration that targets it, by the
-CloseEnvironment of its trajectory, by a CancelTimer, by the loss of its engine, or by StopRun; whichever
-came first. Rows that no later step can reach are dropped by `forget_before`.
+CloseEnvironment of its trajectory, by a CancelTimer, by the loss of its engine or of the trainer, by StopRun, or by
+RunResumed; whichever came first. Rows that no later step can reach are dropped by `forget_before`.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,14 @@ from rollart.domain.commands import (
     CloseEnvironment,
     Command,
     GenerateTurn,
+    PushWeights,
     ResetEnvironment,
+    RestartTrainer,
     StepEnvironment,
     StopRun,
+    TrainBatch,
 )
-from rollart.domain.events import EngineLost, GenerationAborted
+from rollart.domain.events import EngineLost, GenerationAborted, RunResumed, TrainerLost
 from rollart.runlog.exchange import Commands, Events, commands_of, events_of
 from rollart.runlog.ledger import Array, Ledger
 from rollart.runlog.window import Flags, Floats, Ints, Window
@@ -34,6 +37,7 @@ OPEN = np.inf
 
 _ANSWERED = np.array([kind not in UNANSWERED for kind in COMMANDS])
 _ENVIRONMENT = (CODE[ResetEnvironment], CODE[StepEnvironment])
+_TRAINER = (CODE[TrainBatch], CODE[PushWeights], CODE[RestartTrainer])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,7 @@ class CommandBook:
         self.events = Ledger(time_s=np.float64, command_id=np.int64)
         """Keyed by seq."""
         self.lost: dict[int, tuple[int, ...]] = {}
-        """Commands that each EngineLost, by its seq, cut short: turns and orders to the engine."""
+        """Commands that each loss, of an engine, of the trainer or of all workers, cut short, by its seq."""
         self._abort_targets: dict[int, int] = {}
 
     def consume(self, window: Window) -> tuple[Commands, Closings]:
@@ -105,6 +109,8 @@ class CommandBook:
         found += self._closed_environments(window)
         found += self._cancelled_timers(window)
         found += self._lost_engines(window)
+        found += self._lost_trainers(window)
+        found += self._resumed(window)
         found += self._stopped(window)
         row = np.concatenate([part[0] for part in found])
         seq = np.concatenate([part[1] for part in found])
@@ -184,10 +190,32 @@ class CommandBook:
             row = self._open_before(seq)
             # A turn is cut short as well where the lost engine was to compute its prompt.
             held = (self.commands["engine"][row] == engine) | np.isin(self.commands["key"][row], cut)
-            row = row[held]
-            self.lost[seq] = tuple(self.commands["key"][row].tolist())
-            found.append((row, np.full(len(row), seq), np.full(len(row), time_s)))
+            found.append(self._cut(seq, time_s, row[held]))
         return found
+
+    def _lost_trainers(self, window: Window) -> list[tuple[Ints, Ints, Floats]]:
+        losses = window.get(TrainerLost)
+        if losses is None:
+            return []
+        return [
+            self._cut(seq, time_s, row[np.isin(self.commands["code"][row], _TRAINER)])
+            for seq, time_s in zip(losses.seq.tolist(), losses.time_s.tolist(), strict=True)
+            for row in [self._open_before(seq)]
+        ]
+
+    def _resumed(self, window: Window) -> list[tuple[Ints, Ints, Floats]]:
+        resumptions = window.get(RunResumed)
+        if resumptions is None:
+            return []
+        return [
+            self._cut(seq, time_s, self._open_before(seq))
+            for seq, time_s in zip(resumptions.seq.tolist(), resumptions.time_s.tolist(), strict=True)
+        ]
+
+    def _cut(self, seq: int, time_s: float, row: Ints) -> tuple[Ints, Ints, Floats]:
+        """Rows that the loss `seq` cut short."""
+        self.lost[seq] = tuple(self.commands["key"][row].tolist())
+        return row, np.full(len(row), seq), np.full(len(row), time_s)
 
     def _stopped(self, window: Window) -> list[tuple[Ints, Ints, Floats]]:
         stops = window.get(StopRun)

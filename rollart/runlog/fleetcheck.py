@@ -26,6 +26,10 @@ class FleetCheck:
         self._down.add(event.engine)
         return True
 
+    def all_lost(self) -> None:
+        """Every engine is gone."""
+        self._down.update(self._incarnation)
+
     def ordered(self, command: Command) -> None:
         """A command that may go to an engine."""
         if isinstance(command, RestartEngine):

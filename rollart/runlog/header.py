@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the columns and of the header; a file of another version is refused."""
 
 

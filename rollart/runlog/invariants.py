@@ -4,6 +4,9 @@ Each trajectory ends exactly once, and what is trained on had begun and keeps th
 back; no order goes to an engine that is known to be down or to an earlier incarnation; environments fit the slots;
 every command is answered once, or aborted, or its worker died, or the run stopped; time never goes back and ids rise.
 
+A trainer that starts again from an older checkpoint makes the steps since then void: versions go on from there, and
+the trajectories of those steps may be trained on once again.
+
 A trajectory may end before its first reset, while it waits for a slot; it cannot be trained on then.
 Memory: one byte for each command, nine for each trajectory, and the open commands.
 """
@@ -18,13 +21,24 @@ from rollart.domain.commands import (
     CloseEnvironment,
     Command,
     EndTrajectory,
+    PushWeights,
     ResetEnvironment,
+    RestartTrainer,
     ScoreTrajectory,
     StepEnvironment,
     StopRun,
     TrainBatch,
 )
-from rollart.domain.events import Answer, EngineLost, EnvironmentClosed, Event, TrainingEnded, WeightsPushed
+from rollart.domain.events import (
+    Answer,
+    EngineLost,
+    EnvironmentClosed,
+    Event,
+    RunResumed,
+    TrainerLost,
+    TrainingEnded,
+    WeightsPushed,
+)
 from rollart.runlog.answers import ANSWERS
 from rollart.runlog.fleetcheck import FleetCheck
 from rollart.runlog.header import RunHeader
@@ -82,7 +96,7 @@ class _Checker:
         self._environments = 0
         self._time_s = float("-inf")
         self._last_id = -1
-        self._pushed = self._trained = 0
+        self._pushed = self._trained = self._trainer = 0
         self._stopped = False
         self._events = self._commands = self._late = self._open_at_stop = 0
 
@@ -125,6 +139,12 @@ class _Checker:
                 self._accepted(event, command)
         elif isinstance(event, EngineLost) and self._fleet.lost(event):
             self._void_engine(event)
+        elif isinstance(event, TrainerLost) and event.incarnation == self._trainer:
+            self._void_all(TrainBatch, PushWeights, RestartTrainer)
+        elif isinstance(event, RunResumed):
+            self._void_all(Command)
+            self._fleet.all_lost()
+            self._environments = 0
 
     def _answer(self, event: Answer) -> Command | None:
         """The command that is answered; None for a late answer."""
@@ -150,6 +170,7 @@ class _Checker:
             if event.version <= self._trained:
                 raise Breach(f"makes version {event.version} after {self._trained}; versions must rise")
             self._trained = event.version
+            self._life.trained(event.version)
         elif isinstance(event, WeightsPushed):
             if event.version < self._pushed:
                 raise Breach(f"pushes version {event.version} after {self._pushed}; versions must not go back")
@@ -198,10 +219,23 @@ class _Checker:
             self._void(self._score_order.pop(command.trajectory, -1))
         elif isinstance(command, TrainBatch):
             self._life.train(command)
+        elif isinstance(command, RestartTrainer):
+            self._restart_trainer(command)
         elif isinstance(command, StopRun):
             self._stopped = True
             self._open_at_stop = len(self._open)
-            for number in list(self._open):
+            self._void_all(Command)
+
+    def _restart_trainer(self, command: RestartTrainer) -> None:
+        if command.incarnation <= self._trainer:
+            raise Breach(f"the trainer is restarted as incarnation {command.incarnation} after {self._trainer}")
+        self._trainer = command.incarnation
+        self._trained = command.version
+        self._life.rewind(command.version)
+
+    def _void_all(self, *kinds: type[Command]) -> None:
+        for number, command in list(self._open.items()):
+            if isinstance(command, kinds):
                 self._void(number)
 
     def _void(self, number: int) -> None:

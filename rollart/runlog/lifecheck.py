@@ -42,6 +42,8 @@ class LifeCheck:
         self._states = Numbers("b", _UNSEEN)
         self._start_versions = Numbers("q", -1)
         self._open: set[int] = set()
+        self._steps: dict[int, TrainBatch] = {}
+        """Steps since the last checkpoint of the trainer, by the version that they make."""
         self._installed = 0
         self.begun = 0
         """Trajectories that were reset at least once."""
@@ -70,6 +72,7 @@ class LifeCheck:
 
     def train(self, command: TrainBatch) -> None:
         """A batch goes to the trainer."""
+        self._steps[command.version] = command
         if command.installed < self._installed:
             raise Breach(f"installed version {command.installed} follows {self._installed}; it must not go back")
         self._installed = command.installed
@@ -84,6 +87,20 @@ class LifeCheck:
             staleness = command.installed - start
             if self._bound is not None and staleness > self._bound:
                 raise Breach(f"trajectory {number} has staleness {staleness}, the bound is {self._bound}")
+
+    def trained(self, version: int) -> None:
+        """The trainer holds a version; where it is saved, the steps up to it can never be void."""
+        if version in self._steps and self._steps[version].checkpoint:
+            self._steps = {later: step for later, step in self._steps.items() if later > version}
+
+    def rewind(self, version: int) -> None:
+        """The trainer starts again from a version: the steps after it are void, and their batches free."""
+        void = [step for later, step in self._steps.items() if later > version]
+        self._steps = {made: step for made, step in self._steps.items() if made <= version}
+        for step in void:
+            self._installed = min(self._installed, step.installed)
+            for number in step.trajectories:
+                self._states[number] = _TAKEN
 
     def finish(self) -> None:
         """The log ends."""

@@ -1,9 +1,9 @@
-"""When each engine was suspended: from EngineSuspended or EngineStarted to EngineResumed or EngineLost."""
+"""When each engine was suspended: from EngineSuspended or EngineStarted to EngineResumed, EngineLost or RunResumed."""
 
 from dataclasses import dataclass
 
 from rollart.domain.commands import SuspendEngine
-from rollart.domain.events import EngineLost, EngineResumed, EngineStarted, EngineSuspended
+from rollart.domain.events import EngineLost, EngineResumed, EngineStarted, EngineSuspended, RunResumed
 from rollart.runlog.commandbook import CommandBook
 from rollart.runlog.window import Window
 
@@ -76,6 +76,11 @@ class Suspensions:
                 losses.seq.tolist(), losses.time_s.tolist(), losses.ints("engine").tolist(), strict=True
             ):
                 changes.append((seq, time_s, engine, False, False))
+        resumptions = window.get(RunResumed)
+        if resumptions is not None:
+            concerned = {change[2] for change in changes} | set(self._since)
+            for seq, time_s in zip(resumptions.seq.tolist(), resumptions.time_s.tolist(), strict=True):
+                changes += [(seq, time_s, engine, False, False) for engine in concerned]
         return sorted(changes)
 
     def _turn(self, seq: int, time_s: float, engine: int, suspends: bool, released: bool) -> Turning | None:

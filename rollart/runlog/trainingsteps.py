@@ -1,4 +1,8 @@
-"""Finds the training steps of a run: what was trained on, from when to when."""
+"""Finds the training steps of a run: what was trained on, from when to when.
+
+A step that is done again, since the trainer had to start from an older checkpoint, is no further step: its time is
+part of the step that comes next.
+"""
 
 from dataclasses import dataclass
 
@@ -29,6 +33,7 @@ class TrainingSteps:
         """Time of RunStarted."""
         self.last_end_s = 0.0
         self._open: dict[int, TrainBatch] = {}
+        self._version = 0
 
     def consume(self, window: Window) -> list[TrainingStep]:
         """Take a window; the steps that it finishes, in order."""
@@ -48,7 +53,8 @@ class TrainingSteps:
             ends.seq.tolist(), ends.time_s.tolist(), ends.ints("command_id").tolist(), strict=True
         ):
             batch = self._open.pop(command, None)
-            if batch is not None:
+            if batch is not None and batch.version > self._version:
+                self._version = batch.version
                 steps.append(TrainingStep(batch=batch, end_seq=seq, begin_s=self.last_end_s, end_s=time_s))
                 self.last_end_s = time_s
         return steps

@@ -27,8 +27,11 @@ from rollart.domain.events import (
     Event,
     GenerationAborted,
     RewardFailed,
+    RunResumed,
     RunStarted,
     TimerFired,
+    TrainerLost,
+    TrainerStarted,
     TrainingEnded,
     TrajectoryScored,
     TurnGenerated,
@@ -41,6 +44,7 @@ from rollart.sched.fleet import Fleet
 from rollart.sched.loop import TrainingLoop
 from rollart.sched.orders import Orders
 from rollart.sched.parts import build
+from rollart.sched.resumption import Resumption
 from rollart.sched.rollout import Rollout
 from rollart.sched.scoring import Scoring
 from rollart.sched.state import ControllerState, Engine, TaskState
@@ -71,12 +75,14 @@ class Controller:
         scoring.lifecycle = self._buffer
         self._weights.loop = self._loop
         self._rollout, self._scoring = rollout, scoring
+        self._resumption = Resumption(config, self.state, orders, fleet, self._buffer, self._loop)
         self._handlers = self._table()
 
     def _table(self) -> dict[type[Event], Handler]:
         rollout, weights = self._rollout, self._weights
         return {
             RunStarted: lambda _: self._loop.start(),
+            RunResumed: lambda _: self._resumption.resume(),
             EnvironmentReady: rollout.on_ready,
             EnvironmentStepped: rollout.on_stepped,
             EnvironmentFailed: rollout.on_failed,
@@ -86,6 +92,8 @@ class Controller:
             TrajectoryScored: self._on_scored,
             RewardFailed: self._scoring.on_failed,
             TrainingEnded: self._loop.on_trained,
+            TrainerLost: self._loop.trainer_lost,
+            TrainerStarted: self._loop.trainer_started,
             WeightsPushed: weights.answered,
             WeightsPulled: weights.answered,
             EngineSuspended: weights.answered,

@@ -1,19 +1,20 @@
 """The trainer's loop: get a batch, update the weights, train - in the order that the policy says."""
 
-from rollart.domain.commands import StopRun, TrainBatch
-from rollart.domain.events import TrainingEnded
+from rollart.domain.commands import StopRun
+from rollart.domain.events import TrainerLost, TrainerStarted, TrainingEnded
 from rollart.sched.buffer import Buffer
 from rollart.sched.config import ControllerConfig
 from rollart.sched.orders import Orders
 from rollart.sched.parts.registry import Policy
 from rollart.sched.state import ControllerState
+from rollart.sched.trainer import Trainer
 from rollart.sched.weights import Weights
 
 
 class TrainingLoop:
     """Takes batches, one at a time, and sends new versions on their way; the weight update's `Loop`."""
 
-    __slots__ = ("_buffer", "_config", "_orders", "_shared", "_state", "_update_first", "_weights")
+    __slots__ = ("_buffer", "_config", "_orders", "_shared", "_state", "_update_first", "_weights", "trainer")
 
     def __init__(
         self,
@@ -29,6 +30,7 @@ class TrainingLoop:
         self._orders = orders
         self._buffer = buffer
         self._weights = weights
+        self.trainer = Trainer(config, state, policy, orders)
         self._shared = any(group.time_shared for group in config.classes)
         # Time-shared engines stand still until the update: a batch that they must finish would never come first.
         self._update_first = self._shared or policy.sync.order == "update_first"
@@ -65,23 +67,17 @@ class TrainingLoop:
     def _order_training(self) -> None:
         state = self._state
         batch, state.batch = state.batch, []
-        state.training = self._orders.issue(
-            TrainBatch,
-            -1,
-            step=state.taken - 1,
-            version=state.trained + 1,
-            installed=state.batch_installed,
-            trajectories=tuple(t.id for t in batch),
-            start_versions=tuple(t.start_version for t in batch),
-            context_tokens=tuple(t.total_tokens for t in batch),
-        )
+        self.trainer.train(batch, state.batch_installed)
 
     def on_trained(self, event: TrainingEnded) -> None:
         """A version is made: publish it, and look for the next batch; after the last step, stop."""
         state = self._state
         if state.open.pop(event.command_id, None) is None:
             return
-        state.training = -1
+        self.trainer.ended(event.version)
+        if event.version <= state.trained:
+            self._goes_on()
+            return
         state.trained = event.version
         if state.taken >= self._config.steps:
             self._stop()
@@ -90,6 +86,23 @@ class TrainingLoop:
         if self._update_first:
             self._weights.install()
         else:
+            self.get_batch()
+
+    def trainer_lost(self, event: TrainerLost) -> None:
+        """The trainer comes back from its checkpoint; what it was pushing is lost with it."""
+        if self.trainer.lost(event):
+            self._weights.trainer_lost()
+
+    def trainer_started(self, event: TrainerStarted) -> None:
+        """It is back."""
+        if self.trainer.started(event):
+            self._goes_on()
+
+    def _goes_on(self) -> None:
+        """The trainer holds a version that was made before: do again what it lacks, push what waits for it."""
+        self._weights.trainer_holds(self._state.trainer.version)
+        self.trainer.go_on()
+        if self._state.training < 0:
             self.get_batch()
 
     def _stop(self) -> None:

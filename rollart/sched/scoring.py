@@ -3,10 +3,12 @@
 Owns the phases FINISHED, SCORING, SCORE_BACKOFF and SCORED of a trajectory. Tells `Lifecycle` what became of it.
 """
 
+from math import isfinite
 from typing import Protocol
 
 from rollart.domain.commands import ScoreTrajectory, SetTimer
 from rollart.domain.events import RewardFailed, TrajectoryScored
+from rollart.domain.trajectory import Cause
 from rollart.sched.orders import Orders
 from rollart.sched.parts.registry import Policy
 from rollart.sched.state import ControllerState, Phase, Trajectory
@@ -69,7 +71,10 @@ class Scoring:
         )
 
     def on_scored(self, event: TrajectoryScored) -> None:
-        """The trajectory is complete."""
+        """The trajectory is complete, if the reward is a number; a reward that is none has failed."""
+        if not isfinite(event.reward):
+            self.on_failed(RewardFailed(command_id=event.command_id, cause=Cause.ERROR))
+            return
         trajectory = self._orders.answered(event.command_id)
         if trajectory is not None:
             trajectory.reward = event.reward

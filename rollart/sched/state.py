@@ -130,6 +130,32 @@ class SyncPhase(IntEnum):
     """Engines on time-shared devices give their memory back before a training step."""
 
 
+class Step(msgspec.Struct, kw_only=True):
+    """A batch that the trainer got or gets, until a checkpoint has it."""
+
+    step: int
+    version: int
+    installed: int
+    trajectories: tuple[int, ...]
+    start_versions: tuple[int, ...]
+    context_tokens: tuple[int, ...]
+
+
+class Trainer(msgspec.Struct, kw_only=True):
+    """The trainer."""
+
+    up: bool = True
+    incarnation: int = 0
+    version: int = 0
+    """Version that it holds."""
+    checkpoint: int = 0
+    """Version of its last checkpoint; 0 is the initial model."""
+    order: int = -1
+    """Latest RestartTrainer."""
+    steps: list[Step] = []
+    """Steps that the checkpoint lacks, and the one that is ordered, by version without gaps."""
+
+
 class Sync(msgspec.Struct, kw_only=True):
     """The weight update under way."""
 
@@ -146,6 +172,10 @@ class Sync(msgspec.Struct, kw_only=True):
     suspended: dict[int, None] = {}
     joining: list[int] = []
     """Restarted engines that get their weights when the update is over."""
+    unpublished: bool = False
+    """The store does not have the installed version, since the run was resumed."""
+    push_due: bool = False
+    """The push waits for the trainer, which is down or does steps again."""
 
 
 class Fifo(msgspec.Struct, kw_only=True):
@@ -206,7 +236,8 @@ class ControllerState(msgspec.Struct, kw_only=True):
     counted: int = 0
     """Batches taken that admission counts already (later than `taken` while an update runs)."""
     training: int = -1
-    """Open TrainBatch command."""
+    """Open TrainBatch command (or RestartTrainer, where a batch waits for it); -1: the trainer has nothing to do."""
+    trainer: Trainer = msgspec.field(default_factory=Trainer)
     batch: list[Trajectory] = []
     """The batch that is taken but not yet in training."""
     batch_installed: int = 0

@@ -91,7 +91,7 @@ class Weights:
         """A version exists: start to fetch it where that runs beside the rollout."""
         sync = self._state.sync
         sync.newest = version
-        if sync.phase in (SyncPhase.FETCHING, SyncPhase.FETCHED):
+        if sync.phase in (SyncPhase.FETCHING, SyncPhase.FETCHED) or self.blocked:
             # The trainer did not wait for the version before: that one is installed first.
             return
         sync.target = version
@@ -99,9 +99,38 @@ class Weights:
             return
         sync.phase = SyncPhase.FETCHING
         sync.pulled.clear()
-        sync.waiting[self._orders.issue(PushWeights, -1, version=version, broadcast=False)] = -1
-        for engine in self._up():
-            self._ask(PullWeights, engine, version=version)
+        self._order_push()
+
+    def _order_push(self) -> None:
+        """Publish the target, once the trainer holds it; beside the rollout the engines pull it meanwhile."""
+        sync, trainer = self._state.sync, self._state.trainer
+        sync.push_due = not trainer.up or trainer.version < sync.target
+        if sync.push_due:
+            return
+        beside = sync.phase is SyncPhase.FETCHING
+        # Where no engine is up to receive it, those that start fetch it from the store.
+        broadcast = not beside and self._rule.transport == "broadcast" and bool(self._up())
+        sync.waiting[self._orders.issue(PushWeights, -1, version=sync.target, broadcast=broadcast)] = -1
+        if beside:
+            for engine in self._up():
+                self._ask(PullWeights, engine, version=sync.target)
+
+    def trainer_lost(self) -> None:
+        """The push under way is lost, and with it the pulls that wait for it; it is made again."""
+        sync = self._state.sync
+        if -1 in sync.waiting.values():
+            sync.push_due = True
+            for command in sync.waiting:
+                self._orders.void(command)
+            sync.waiting.clear()
+
+    def trainer_holds(self, version: int) -> None:
+        """The trainer holds a version again, after a restart: push what waits for it."""
+        sync = self._state.sync
+        if sync.push_due and version >= sync.target:
+            # A target that it has passed is gone; the version that it holds was made out of it.
+            sync.target = version
+            self._order_push()
 
     @property
     def on_its_way(self) -> bool:
@@ -111,7 +140,7 @@ class Weights:
     def install(self) -> None:
         """Put the target version onto the engines as soon as it is there."""
         sync = self._state.sync
-        if sync.phase is SyncPhase.FETCHING:
+        if sync.phase is SyncPhase.FETCHING or self.blocked:
             sync.wanted = True
             return
         sync.wanted = False
@@ -150,7 +179,7 @@ class Weights:
     def _advance(self) -> None:
         """Enter the next phase when all answers of this one are there."""
         sync = self._state.sync
-        if sync.waiting:
+        if sync.waiting or sync.push_due:
             return
         steps: dict[SyncPhase, Callable[[], None]] = {
             SyncPhase.FETCHING: self._fetched,
@@ -172,8 +201,7 @@ class Weights:
         sync = self._state.sync
         sync.phase = SyncPhase.PUSHING
         if not self._rule.prefetch:
-            broadcast = self._rule.transport == "broadcast"
-            sync.waiting[self._orders.issue(PushWeights, -1, version=sync.target, broadcast=broadcast)] = -1
+            self._order_push()
         self._advance()
 
     def _update(self) -> None:
@@ -193,6 +221,7 @@ class Weights:
         sync = self._state.sync
         sync.phase = SyncPhase.RESUMING
         sync.pulled.clear()
+        sync.unpublished = False
         self._state.installed = sync.target
         self.loop.installed()
         for engine in list(sync.suspended):
@@ -210,6 +239,8 @@ class Weights:
             self.trained(sync.newest)
         self._rollout.resume_interrupted()
         self.loop.resumed()
+        if sync.wanted and sync.phase is SyncPhase.IDLE:
+            self.install()
 
     def _offloaded(self) -> None:
         self._state.sync.phase = SyncPhase.IDLE
@@ -280,7 +311,7 @@ class Weights:
             # It has no weights that it would have to give back.
             sync.suspended[index] = None
             self._join(index)
-        elif self.blocked:
+        elif self.blocked or sync.unpublished:
             sync.joining.append(index)
         else:
             self._catch_up(index)

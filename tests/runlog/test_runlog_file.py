@@ -15,6 +15,7 @@ from rollart.domain import commands as c
 from rollart.domain import events as e
 from rollart.domain.errors import OutputError, RunLogError
 from rollart.domain.trajectory import Cause
+from rollart.runlog.header import SCHEMA_VERSION
 from rollart.runlog.parquet import VERSION_KEY
 from rollart.runlog.reader import read_header, records, windows
 from rollart.runlog.schema import KINDS, Form, Kind, Record
@@ -183,13 +184,13 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
 def test_another_version_is_refused_with_both_numbers(path: Path) -> None:
     with RunLogWriter(path, msgspec.structs.replace(header(), schema_version=99)) as writer:
         write(writer, one_step_run())
-    with pytest.raises(RunLogError, match="schema version 99, this RollArt reads 1"):
+    with pytest.raises(RunLogError, match="schema version 99, this RollArt reads 2"):
         read_header(path)
 
 
 def test_a_broken_header_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    schema = pa.schema([("seq", pa.int64())]).with_metadata({VERSION_KEY: b"1"})
+    schema = pa.schema([("seq", pa.int64())]).with_metadata({VERSION_KEY: str(SCHEMA_VERSION).encode()})
     pq.write_table(pa.table({"seq": [0]}, schema=schema), path)
     with pytest.raises(RunLogError, match="the header is broken"):
         read_header(path)

@@ -55,7 +55,13 @@ def policies(draw: st.DrawFn) -> tuple[str, dict[str, dict[str, Any]]]:
         "router": st.fixed_dictionaries(
             {"kind": st.sampled_from(("least_loaded", "round_robin")), "sticky": st.booleans()}
         ),
-        "recovery": st.fixed_dictionaries({"migrate": st.booleans(), "max_attempts": st.sampled_from((1, 2, 4))}),
+        "recovery": st.fixed_dictionaries(
+            {
+                "migrate": st.booleans(),
+                "max_attempts": st.sampled_from((1, 2, 4)),
+                "checkpoint_every": st.sampled_from((1, 2, 3)),
+            }
+        ),
         "staleness": st.fixed_dictionaries({"kind": st.just("every_turn"), "bound": st.integers(0, 2)}),
         "admission": st.fixed_dictionaries(
             {"lookahead": st.integers(1, 2), "redundant_groups": st.sampled_from((0.0, 0.5, 1.0))}
@@ -91,5 +97,7 @@ def lucks(draw: st.DrawFn, engines_at_most: int = 4) -> Luck:
         reward_fails=draw(st.sampled_from((0.0, 0.1))),
         late_answer=draw(st.sampled_from((0.0, 0.3))),
         losses=tuple(draw(losses)),
+        trainer_losses=tuple(draw(st.lists(st.integers(0, 120), max_size=4))),
+        crashes=tuple(draw(st.lists(st.integers(0, 120), max_size=3))),
         notice=draw(st.sampled_from((0, 3))),
     )

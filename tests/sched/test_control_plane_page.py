@@ -1,3 +1,4 @@
+import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -71,7 +72,8 @@ def test_runs_follow_the_arrows(config: ControllerConfig, luck: Luck) -> None:
         assert now in reached(updates, phase[0], 4)
         phase[0] = now
 
-    ToyDriver(config, luck, watch).run()
+    # A run that is resumed begins again outside the arrows.
+    ToyDriver(config, dataclasses.replace(luck, crashes=()), watch).run()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ trainer uses) is an AssertionError.
 """
 
 import heapq
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from rollart.domain import events as e
 from rollart.domain.trajectory import Cause, End
 from rollart.runlog.schema import Record
 from rollart.sched import Controller, ControllerConfig
-from tests.sched.toyengines import ToyEngine
+from tests.sched.toyengines import ToyEngine, ToyTrainer
 
 Watch = Callable[[Controller, e.Event, list[c.Command]], None]
 
@@ -32,6 +33,10 @@ class Luck:
     """That an answer to a void command is reported all the same."""
     losses: tuple[tuple[int, int], ...] = ()
     """Times and engines: the engine dies then, if it is up or starting."""
+    trainer_losses: tuple[int, ...] = ()
+    """Times at which the trainer dies, if it is up."""
+    crashes: tuple[int, ...] = ()
+    """Times at which everything dies, the driver too, and the run is resumed from a snapshot."""
     notice: int = 0
     """Longest time between a death and its report."""
     longest: int = 4
@@ -55,6 +60,7 @@ class ToyDriver:
         self.controller = Controller(self.config)
         self.records: list[tuple[int, float, Record]] = []
         self.engines = [ToyEngine() for _ in self.config.engine_classes]
+        self.trainer = ToyTrainer()
         self.ends: dict[int, End] = {}
         self.now = 0
         self.stopped = False
@@ -62,7 +68,7 @@ class ToyDriver:
         self._count = 0
         self._open: dict[int, c.Command] = {}
         self._pushed = {0}
-        self._training = False
+        self._epoch = 0
         self._order: dict[int, int] = {}
 
     # The loop
@@ -71,7 +77,11 @@ class ToyDriver:
         """To StopRun; AssertionError when nothing is left to happen, or too much has."""
         self._later(0, lambda: e.RunStarted())
         for time, engine in self.luck.losses:
-            self._later(time, lambda engine=engine: self._lose(engine))
+            self._later(time, lambda engine=engine: self._lose(engine), of_nature=True)
+        for time in self.luck.trainer_losses:
+            self._later(time, self._lose_trainer, of_nature=True)
+        for time in self.luck.crashes:
+            self._later(time, self._crash, of_nature=True)
         handled = 0
         while not self.stopped:
             assert self._heap, f"deadlock at {self.now}: {len(self.controller.state.trajectories)} trajectories wait"
@@ -96,10 +106,12 @@ class ToyDriver:
         if self.watch is not None:
             self.watch(self.controller, event, commands)
 
-    def _later(self, delay: int, happen: Callable[[], e.Event | None]) -> None:
-        self._count += 1
+    def _later(self, delay: int, happen: Callable[[], e.Event | None], *, of_nature: bool = False) -> None:
+        """Let something happen, unless it is a worker's doing and all workers are gone by then."""
+        epoch, self._count = self._epoch, self._count + 1
         tie = self.luck.at("tie", self._count).random()
-        heapq.heappush(self._heap, (self.now + delay, tie, self._count, happen))
+        alive = happen if of_nature else lambda: happen() if epoch == self._epoch else None
+        heapq.heappush(self._heap, (self.now + delay, tie, self._count, alive))
 
     def _answer(self, command: c.Command, event: e.Event) -> None:
         """Report the event after a while, unless the command is void by then (or late answers are in luck)."""
@@ -139,7 +151,9 @@ class ToyDriver:
     def _ScoreTrajectory(self, command: c.ScoreTrajectory) -> None:
         luck = self.luck.at("score", command.trajectory, command.attempt)
         if luck.random() < self.luck.reward_fails:
-            self._answer(command, e.RewardFailed(command_id=command.id, cause=Cause.ERROR))
+            garbage = e.TrajectoryScored(command_id=command.id, reward=math.nan)
+            failed = e.RewardFailed(command_id=command.id, cause=Cause.ERROR)
+            self._answer(command, luck.choice((garbage, failed)))
         else:
             self._answer(command, e.TrajectoryScored(command_id=command.id, reward=luck.choice(self.luck.rewards)))
 
@@ -212,21 +226,55 @@ class ToyDriver:
     # Training, weights and engines
 
     def _TrainBatch(self, command: c.TrainBatch) -> None:
-        self._training = True
+        self.trainer.begin(command)
+        incarnation = self.trainer.incarnation
         assert all(self.engines[i].released for i in self._time_shared() if self.engines[i].up), command
-        self._later(self.luck.at("train", command.step).randint(1, 8), lambda: self._trained(command))
+        self._later(self.luck.at("train", command.step).randint(1, 8), lambda: self._trained(command, incarnation))
 
-    def _trained(self, command: c.TrainBatch) -> e.Event:
-        self._training = False
+    def _trained(self, command: c.TrainBatch, incarnation: int) -> e.Event | None:
+        if not self.trainer.up or self.trainer.incarnation != incarnation:
+            return None
+        self.trainer.end(command)
         return e.TrainingEnded(command_id=command.id, version=command.version)
+
+    def _lose_trainer(self) -> e.Event | None:
+        if self.trainer.up:
+            self.trainer.die()
+            event = e.TrainerLost(incarnation=self.trainer.incarnation)
+            self._later(self.luck.at("trainer", self._count).randint(0, self.luck.notice), lambda: event)
+        return None
+
+    def _RestartTrainer(self, command: c.RestartTrainer) -> None:
+        self._later(self.luck.at("restart", command.id).randint(0, 4), lambda: self._trainer_back(command))
+
+    def _trainer_back(self, command: c.RestartTrainer) -> e.Event:
+        self.trainer.come_back(command)
+        return e.TrainerStarted(command_id=command.id)
+
+    def _crash(self) -> e.Event:
+        """All workers die, and the controller goes on from its snapshot."""
+        self._epoch += 1
+        self._open.clear()
+        self._order.clear()
+        self._pushed = {0}
+        self.trainer.die()
+        for engine in self.engines:
+            engine.die()
+        self.controller = Controller.restore(self.config, self.controller.snapshot())
+        return e.RunResumed()
 
     def _time_shared(self) -> list[int]:
         return [i for i, group in enumerate(self.config.engine_classes) if self.config.classes[group].time_shared]
 
     def _PushWeights(self, command: c.PushWeights) -> None:
-        self._later(self.luck.at("push", command.version).randint(1, 4), lambda: self._push_done(command))
+        incarnation = self.trainer.incarnation
+        if self.trainer.up:
+            assert command.version <= self.trainer.version, f"{command} of the future"
+        self._later(self.luck.at("push", command.id).randint(1, 4), lambda: self._push_done(command, incarnation))
 
-    def _push_done(self, command: c.PushWeights) -> e.Event:
+    def _push_done(self, command: c.PushWeights, incarnation: int) -> e.Event | None:
+        if not self.trainer.up or self.trainer.incarnation != incarnation:
+            return None
         self._pushed.add(command.version)
         return e.WeightsPushed(command_id=command.id, version=command.version)
 
@@ -261,11 +309,13 @@ class ToyDriver:
 
     def _UpdateEngine(self, command: c.UpdateEngine) -> None:
         engine = self.engines[command.engine]
-        assert command.version in self._pushed, command
+        assert command.version in self._pushed or command.version == 0, command
         if engine.reaches(command.incarnation):
             assert command.source is not c.WeightSource.HOST or command.version in engine.on_host, command
             assert command.version >= engine.version, command
-            assert not (self._training and command.engine in self._time_shared()), f"{command} on the trainer's memory"
+            assert not (self.trainer.working and command.engine in self._time_shared()), (
+                f"{command} on the trainer's memory"
+            )
             engine.version, engine.released = command.version, False
         self._answer_alive(command, e.EngineUpdated(command_id=command.id, version=command.version))
 

@@ -1,8 +1,8 @@
-"""The engines of the toy driver: they die, come back, and are strict about what they are ordered to do."""
+"""Engines and trainer of the toy driver: they die, come back, and are strict about what they are ordered to do."""
 
 from dataclasses import dataclass, field
 
-from rollart.domain.commands import GenerateTurn
+from rollart.domain.commands import GenerateTurn, RestartTrainer, TrainBatch
 
 
 @dataclass
@@ -38,3 +38,42 @@ class ToyEngine:
     def reaches(self, incarnation: int) -> bool:
         """Whether an order to this incarnation arrives."""
         return self.up and self.incarnation == incarnation
+
+
+@dataclass
+class ToyTrainer:
+    """The trainer as it is."""
+
+    incarnation: int = 0
+    up: bool = True
+    version: int = 0
+    saved: set[int] = field(default_factory=lambda: {0})
+    """Versions with a checkpoint: the last one that was acknowledged, and perhaps a later one."""
+    working: bool = False
+
+    def begin(self, command: TrainBatch) -> None:
+        """A step on top of the version that it holds; the order acknowledges that version."""
+        assert not self.working, f"{command} while a step runs"
+        if self.up:
+            assert command.version == self.version + 1, f"{command} on top of version {self.version}"
+            self.working = True
+            if self.version in self.saved:
+                self.saved = {self.version}
+
+    def end(self, command: TrainBatch) -> None:
+        """The step is done."""
+        self.working = False
+        self.version = command.version
+        if command.checkpoint:
+            self.saved.add(command.version)
+
+    def die(self) -> None:
+        """It is gone, but for its checkpoints."""
+        self.up = self.working = False
+
+    def come_back(self, command: RestartTrainer) -> None:
+        """It loads a checkpoint."""
+        assert not self.up
+        assert command.incarnation > self.incarnation
+        assert command.version in self.saved, f"{command} of a checkpoint that is gone, there are {self.saved}"
+        self.incarnation, self.version, self.up = command.incarnation, command.version, True

@@ -27,6 +27,11 @@ class Recovery(Protocol):
         """A lost engine's requests go on elsewhere with the tokens they had made."""
         ...
 
+    @property
+    def checkpoint_every(self) -> int:
+        """Training steps from one checkpoint to the next."""
+        ...
+
     def retry_after_s(self, failures: int) -> float | None:
         """Delay before the attempt that follows the given number of failures; None: give up."""
         ...
@@ -38,7 +43,10 @@ class Recovery(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Retry with exponential backoff; restart a lost engine in place, remove it after repeated losses."""
+    """Retry with exponential backoff; restart a lost engine in place, remove it after repeated losses.
+
+    A lost trainer is restarted from its last checkpoint.
+    """
 
     reset_timeout_s: float = 600.0
     step_timeout_s: float = 600.0
@@ -49,6 +57,7 @@ class Backoff:
     max_backoff_s: float = 60.0
     migrate: bool = True
     max_engine_restarts: int = 1000
+    checkpoint_every: int = 1
 
     def __post_init__(self) -> None:
         for name in ("reset_timeout_s", "step_timeout_s", "reward_timeout_s"):
@@ -56,6 +65,8 @@ class Backoff:
                 raise ValueError(f"{name} is {getattr(self, name)}; must be above 0")
         if not 1 <= self.max_attempts <= 1000:
             raise ValueError(f"max_attempts is {self.max_attempts}; must be from 1 to 1000")
+        if not 1 <= self.checkpoint_every <= 1_000_000:
+            raise ValueError(f"checkpoint_every is {self.checkpoint_every}; must be from 1 to 1000000")
         if not (0 <= self.backoff_s <= self.max_backoff_s < 1e9 and 1 <= self.factor <= 100):
             raise ValueError("need 0 <= backoff_s <= max_backoff_s and 1 <= factor <= 100")
 
