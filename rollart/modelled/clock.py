@@ -7,17 +7,12 @@ T = TypeVar("T")
 
 
 class Call(Generic[T]):
-    """A call that is due later, with what it is about.
+    """A call that is due later, with what it is about; the hottest object of a simulation."""
 
-    It is also an entry of SimPy's calendar (what SimPy asks of an event that cannot fail and that no process waits
-    for), since this is the hottest object of a simulation; without a base class and with slots it is twice as cheap.
-    """
-
-    __slots__ = ("callbacks", "payload")
-    _ok = True
+    __slots__ = ("function", "payload")
 
     def __init__(self, function: "Callable[[Call[T]], None]", payload: T) -> None:
-        self.callbacks = [function]
+        self.function = function
         self.payload = payload
 
 

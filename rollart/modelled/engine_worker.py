@@ -121,13 +121,9 @@ class EngineWorker:
 
     def resume(self, command: ResumeEngine) -> None:
         """Go on."""
-        self.engine.resume(self._catch_up())
-        self._plan()
-        self._after(0.0, self._resumed, command)
-
-    def _resumed(self, call: Call[ResumeEngine]) -> None:
-        command = call.payload
         if self._is_current(command):
+            self.engine.resume(self._catch_up())
+            self._plan()
             self._report(EngineResumed(command_id=command.id))
 
     def _is_current(self, command: EngineCommand) -> bool:

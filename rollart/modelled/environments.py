@@ -121,7 +121,7 @@ class Environments:
         made.order = None
         self._demand -= made.busy_cores
         self._count_slots(-1)
-        self._clock.after(0.0, self._closed, command.id)
+        self._report(EnvironmentClosed(command_id=command.id))
 
     # Work
 
@@ -193,10 +193,6 @@ class Environments:
         made, command = call.payload
         if self._is_over(made, command):
             self._report(EnvironmentFailed(command_id=command.id, cause=Cause.TIMEOUT))
-
-    def _closed(self, call: Call[int]) -> None:
-        command_id = call.payload
-        self._report(EnvironmentClosed(command_id=command_id))
 
     def _count_slots(self, change: int) -> None:
         now = self._clock.now

@@ -1,13 +1,19 @@
-"""Engines that die: at a rate, or when a recorded preemption says so; and how long a restart takes."""
+"""What goes wrong beside the environments: engines and trainers die and come back, reward calls fail.
+
+Engines die at a rate, or when a recorded preemption says so.
+"""
 
 import random
 from collections.abc import Callable
+from enum import Enum
 
-from rollart.domain.commands import RestartEngine
+from rollart.domain.commands import RestartEngine, RestartTrainer, ScoreTrajectory
 from rollart.domain.events import EngineStarted, Event
 from rollart.domain.job import Faults
 from rollart.modelled.clock import Call, Clock
 from rollart.modelled.engine_worker import EngineWorker
+from rollart.modelled.trainer import Trainer
+from rollart.workload.trajectory import TrajectorySpec
 
 
 class EngineFaults:
@@ -33,7 +39,9 @@ class EngineFaults:
             self._draw_failure(worker)
         for preemption in faults.preemptions:
             if preemption.engine < len(workers):
-                clock.after(preemption.time_s, self._preempt, (preemption.engine, preemption.away_s))
+                clock.after(
+                    max(0.0, preemption.time_s - clock.now), self._preempt, (preemption.engine, preemption.away_s)
+                )
 
     def _draw_failure(self, worker: EngineWorker) -> None:
         """Time to the next failure of this incarnation, exponential, keyed by engine and incarnation."""
@@ -68,3 +76,66 @@ class EngineFaults:
         worker.start(command.incarnation)
         self._draw_failure(worker)
         self._report(EngineStarted(command_id=command.id))
+
+
+class TrainerFaults:
+    """Kills the trainer and starts it again."""
+
+    def __init__(self, faults: Faults, seed: int, trainer: Trainer, clock: Clock, lose: Callable[[], None]) -> None:
+        self._faults = faults
+        self._seed = seed
+        self._trainer = trainer
+        self._clock = clock
+        self._lose = lose
+        self._draw_failure()
+
+    def _draw_failure(self) -> None:
+        """Time to the next failure of this incarnation, exponential, keyed by the incarnation."""
+        if self._faults.trainer_mtbf_s is not None:
+            luck = random.Random(f"{self._seed}/trainer/{self._trainer.incarnation}")
+            delay_s = luck.expovariate(1.0 / self._faults.trainer_mtbf_s)
+            self._clock.after(delay_s, self._fail, self._trainer.incarnation)
+
+    def _fail(self, call: Call[int]) -> None:
+        if self._trainer.up and self._trainer.incarnation == call.payload:
+            self._lose()
+
+    def restart(self, command: RestartTrainer) -> None:
+        """Start an incarnation from its checkpoint."""
+        self._clock.after(self._faults.trainer_restart_s, self._started, command)
+
+    def _started(self, call: Call[RestartTrainer]) -> None:
+        self._trainer.start(call.payload)
+        self._draw_failure()
+
+
+class RewardAnswer(Enum):
+    """How a reward call answers."""
+
+    GOOD = "good"
+    ERROR = "error"
+    LATE = "late"
+    """Not in time."""
+    GARBAGE = "garbage"
+    """With what is no number."""
+
+
+class RewardFaults:
+    """Draws how each reward call answers, keyed by the trajectory's drawing and the attempt to score it."""
+
+    def __init__(self, faults: Faults, seed: int) -> None:
+        self._seed = seed
+        self._limits = (
+            (faults.reward_failed, RewardAnswer.ERROR),
+            (faults.reward_failed + faults.reward_late, RewardAnswer.LATE),
+            (faults.reward_failed + faults.reward_late + faults.reward_garbage, RewardAnswer.GARBAGE),
+        )
+        self._never = self._limits[-1][0] <= 0.0
+
+    def answer(self, command: ScoreTrajectory, spec: TrajectorySpec) -> RewardAnswer:
+        """How this call answers."""
+        if self._never:
+            return RewardAnswer.GOOD
+        key = f"{self._seed}/reward/{spec.task}/{spec.prompt}/{spec.member}/{spec.attempt}/{command.attempt}"
+        drawn = random.Random(key).random()
+        return next((answer for limit, answer in self._limits if drawn < limit), RewardAnswer.GOOD)

@@ -12,7 +12,7 @@ from functools import partial
 from rollart.domain.commands import AbortGeneration, GenerateTurn
 from rollart.domain.events import EngineLost, Event, GenerationAborted, TurnGenerated
 from rollart.domain.plan import KvReturn
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 from rollart.modelled.engine_worker import EngineWorker
 from rollart.modelled.episodes import Episodes
 from rollart.modelled.network import SharedLink
@@ -125,11 +125,7 @@ class Generation:
         handoff = self._handoffs.pop(command.target, None)
         if handoff is not None:
             made += self._drop(handoff)
-        self._clock.after(0.0, self._aborted, (command.id, made))
-
-    def _aborted(self, call: Call[tuple[int, int]]) -> None:
-        command_id, made = call.payload
-        self._report(GenerationAborted(command_id=command_id, output_tokens=made))
+        self._report(GenerationAborted(command_id=command.id, output_tokens=made))
 
     def lose(self, index: int) -> None:
         """An engine dies, and with it its requests and what was on its way to or from it."""

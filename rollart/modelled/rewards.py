@@ -6,6 +6,7 @@ A call that waits or starts longer than its time-out fails at the time-out, as o
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf, nan
 from typing import Protocol
 
 from rollart.domain.cluster import Serverless
@@ -15,6 +16,7 @@ from rollart.domain.task import RewardKind, Task
 from rollart.domain.trajectory import Cause
 from rollart.modelled.clock import Call, Clock
 from rollart.modelled.episodes import Episodes
+from rollart.modelled.faults import RewardAnswer, RewardFaults
 from rollart.workload.trajectory import TrajectorySpec
 
 
@@ -102,9 +104,11 @@ class Rewards:
         episodes: Episodes,
         clock: Clock,
         report: Callable[[Event], None],
+        faults: RewardFaults | None = None,
     ) -> None:
         self._clock = clock
         self._report = report
+        self._faults = faults
         self._episodes = episodes
         self._tasks = tasks
         self.functions = Functions(service, clock)
@@ -123,6 +127,8 @@ class Rewards:
             self.judge.judge(command, task, spec)
             return
         scoring = _Scoring(command, spec, self._clock.now, self._workers[spec.task])
+        if self._faults is not None:
+            scoring.answer = self._faults.answer(command, spec)
         scoring.workers.call(partial(self._begin, scoring))
         if not scoring.begun:
             self._clock.after(command.timeout_s, self._expired, scoring)
@@ -134,7 +140,7 @@ class Rewards:
             return
         scoring.begun = True
         left_s = max(0.0, scoring.command.timeout_s - (self._clock.now - scoring.asked_s))
-        scoring.work_s = min(scoring.spec.reward_s, max(0.0, left_s - delay_s))
+        scoring.work_s = min(scoring.needed_s, max(0.0, left_s - delay_s))
         self.busy_s += scoring.work_s
         self._clock.after(min(delay_s + scoring.work_s, left_s), self._over, scoring)
 
@@ -150,16 +156,20 @@ class Rewards:
     def _over(self, call: "Call[_Scoring]") -> None:
         scoring = call.payload
         scoring.workers.done(scoring.work_s)
-        if scoring.work_s < scoring.spec.reward_s:
-            self._report(RewardFailed(command_id=scoring.command.id, cause=Cause.TIMEOUT))
+        command_id = scoring.command.id
+        if scoring.work_s < scoring.needed_s:
+            self._report(RewardFailed(command_id=command_id, cause=Cause.TIMEOUT))
+        elif scoring.answer is RewardAnswer.ERROR:
+            self._report(RewardFailed(command_id=command_id, cause=Cause.ERROR))
         else:
-            self._report(TrajectoryScored(command_id=scoring.command.id, reward=scoring.spec.reward))
+            reward = nan if scoring.answer is RewardAnswer.GARBAGE else scoring.spec.reward
+            self._report(TrajectoryScored(command_id=command_id, reward=reward))
 
 
 class _Scoring:
     """A call on its way through a worker."""
 
-    __slots__ = ("asked_s", "begun", "command", "expired", "spec", "work_s", "workers")
+    __slots__ = ("answer", "asked_s", "begun", "command", "expired", "spec", "work_s", "workers")
 
     def __init__(
         self, command: ScoreTrajectory, spec: TrajectorySpec, asked_s: float, workers: Functions | LocalWorkers
@@ -172,3 +182,9 @@ class _Scoring:
         self.expired = False
         """It failed while it waited for a worker."""
         self.work_s = 0.0
+        self.answer = RewardAnswer.GOOD
+
+    @property
+    def needed_s(self) -> float:
+        """Seconds of work until it answers."""
+        return inf if self.answer is RewardAnswer.LATE else self.spec.reward_s

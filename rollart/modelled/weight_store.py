@@ -49,6 +49,7 @@ class WeightStore:
         self._clock = clock
         self._report = report
         self._push_ends_s = 0.0
+        self._pushing: set[int] = set()
         self.busy_s = 0.0
         self.bytes = 0.0
 
@@ -61,11 +62,18 @@ class WeightStore:
         self.busy_s += duration_s
         self.bytes += moved_bytes
         self._push_ends_s = self._clock.now + duration_s
+        self._pushing.add(command.id)
         self._clock.after(duration_s, self._pushed, command)
 
     def _pushed(self, call: Call[PushWeights]) -> None:
         command = call.payload
-        self._report(WeightsPushed(command_id=command.id, version=command.version))
+        if command.id in self._pushing:
+            self._pushing.remove(command.id)
+            self._report(WeightsPushed(command_id=command.id, version=command.version))
+
+    def cut_push(self) -> None:
+        """The trainer is gone: what it was pushing never arrives."""
+        self._pushing.clear()
 
     def pull(self, command: PullWeights) -> None:
         """Fetch a version to an engine's host while it is being pushed."""

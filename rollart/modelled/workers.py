@@ -16,6 +16,7 @@ from rollart.domain.commands import (
     PushWeights,
     ResetEnvironment,
     RestartEngine,
+    RestartTrainer,
     ResumeEngine,
     ScoreTrajectory,
     SetTimer,
@@ -32,7 +33,7 @@ from rollart.modelled.clock import Clock
 from rollart.modelled.engine_worker import EngineWorker
 from rollart.modelled.environments import Environments
 from rollart.modelled.episodes import Episodes
-from rollart.modelled.faults import EngineFaults
+from rollart.modelled.faults import EngineFaults, RewardFaults, TrainerFaults
 from rollart.modelled.generation import Generation
 from rollart.modelled.judge import EngineJudge
 from rollart.modelled.rewards import Rewards
@@ -67,7 +68,9 @@ class Workers:
         kv_bytes = rollout.costs.kv_bytes_per_token
         self.generation = Generation(self.engines, self.episodes, between, kv_bytes, placement.kv_return, clock, report)
         self.environments = Environments(cluster.environments, tasks, self.episodes, clock, report)
-        self.rewards = Rewards(cluster.serverless, tasks, self.episodes, clock, report)
+        self.rewards = Rewards(
+            cluster.serverless, tasks, self.episodes, clock, report, RewardFaults(job.faults, job.seed)
+        )
         groups: dict[str, list[EngineWorker]] = {}
         for worker, kind in zip(self.engines, per_engine, strict=True):
             groups.setdefault(kind.group.name, []).append(worker)
@@ -84,6 +87,7 @@ class Workers:
         )
         self.timers = Timers(clock, report)
         self.faults = EngineFaults(job.faults, job.seed, self.engines, clock, self.lose, report)
+        self.trainer_faults = TrainerFaults(job.faults, job.seed, self.trainer, clock, self.lose_trainer)
 
     def orders(self) -> dict[type[Command], Callable[[Any], object]]:
         """Who carries out each kind of command."""
@@ -97,6 +101,7 @@ class Workers:
             ScoreTrajectory: self.rewards.score,
             EndTrajectory: lambda c: self.forget(c.trajectory),
             TrainBatch: self.trainer.train,
+            RestartTrainer: self.trainer_faults.restart,
             PushWeights: store.push,
             PullWeights: store.pull,
             SuspendEngine: lambda c: engines[c.engine].suspend(
@@ -118,6 +123,11 @@ class Workers:
         judgements = list(worker.kill())
         self._report(EngineLost(engine=index, incarnation=worker.incarnation, commands=(), saved_tokens=()))
         self.judge.lost(judgements)
+
+    def lose_trainer(self) -> None:
+        """The trainer dies, and what it was pushing with it."""
+        self.store.cut_push()
+        self.trainer.lose()
 
     def forget(self, trajectory: int) -> None:
         """A trajectory has ended: drop what is held for it."""

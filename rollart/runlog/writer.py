@@ -84,11 +84,6 @@ class RunLogWriter:
         count = len(commands)
         self._next_seq += count
         if count == 1:
-            self._times_s.append(time_s)
-            self._causes.append(cause_seq)
-            self._records.append(commands[0])
-            return
-        if count == 1:
             # By far the most frequent: a turn or an environment step follows from the other.
             self._times_s.append(time_s)
             self._causes.append(cause_seq)

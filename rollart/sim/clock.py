@@ -1,14 +1,16 @@
 """Simulated time: calls on SimPy's calendar, without a process for each, and the run until a stop.
 
 SimPy orders equal times by priority and then by the order in which they were scheduled, so the order of a simulation
-is total.
+is total. Its environment owns the calendar and the time; the loop here does what `Environment.step` does for an entry
+that cannot fail, without a frame, a list of callbacks and an exception block for each.
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from heapq import heappop, heappush
+from typing import Any
 
 import simpy
-from simpy.events import NORMAL, Event
+from simpy.events import NORMAL
 
 from rollart.domain.errors import InvariantError
 from rollart.modelled.clock import Call
@@ -17,32 +19,34 @@ from rollart.modelled.clock import Call
 class SimulatedClock:
     """The time of a simulation (a `rollart.modelled.clock.Clock`)."""
 
-    __slots__ = ("_schedule", "_stop", "environment")
+    __slots__ = ("_calendar", "_environment", "_next_number", "_stopped", "now")
 
     def __init__(self) -> None:
-        self.environment = simpy.Environment()
-        self._schedule = self.environment.schedule
-        self._stop = self.environment.event()
-
-    @property
-    def now(self) -> float:
+        self.now = 0.0
         """Seconds since the start."""
-        return cast(float, self.environment._now)
+        self._environment = simpy.Environment()
+        self._calendar: list[Any] = self._environment._queue
+        self._next_number = self._environment._eid.__next__
+        self._stopped = False
 
     def after(self, delay_s: float, function: Callable[[Call[Any]], None], payload: Any) -> None:
         """Call `function(call)`, with `call.payload` the payload, after `delay_s` (0 or more) seconds."""
-        self._schedule(cast(Event, Call(function, payload)), NORMAL, delay_s)
+        entry = (self.now + delay_s, NORMAL, self._next_number(), Call(function, payload))
+        heappush(self._calendar, entry)
 
     def run(self) -> None:
         """Let time pass until `stop` is called; InvariantError when nothing is due before that."""
-        try:
-            self.environment.run(until=self._stop)
-        except RuntimeError as error:
-            if self._stop.triggered or self.environment.peek() != float("inf"):
-                raise
-            raise InvariantError(f"deadlock at {self.now} s: nothing is due and the run is not over") from error
+        environment, calendar = self._environment, self._calendar
+        while not self._stopped:
+            if not calendar:
+                raise InvariantError(f"deadlock at {self.now} s: nothing is due and the run is not over")
+            self.now, _, _, call = heappop(calendar)
+            environment._now = self.now
+            call.function(call)
 
     def stop(self) -> None:
         """End `run` at this instant, after what is due already."""
-        if not self._stop.triggered:
-            self._stop.succeed()
+        self.after(0.0, self._stop, None)
+
+    def _stop(self, _: Call[None]) -> None:
+        self._stopped = True

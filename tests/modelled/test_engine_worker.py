@@ -135,8 +135,8 @@ def test_a_dead_engine_answers_nothing():
     stand.submit(0.0, 0)
     stand.suspend(2.25, 10, release_s=1.0)
     stand.update(2.25, 11, 1.0)
-    stand.resume(2.5, 12)
     stand.kill(2.5)
+    stand.resume(2.5, 12)
     assert stand.run() == []
 
 
