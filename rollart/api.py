@@ -17,7 +17,7 @@ from typing import Any
 import rollart
 from rollart.benchmark import bench
 from rollart.domain.errors import RunLogError
-from rollart.planning.plan_scenario import PlanOptions, plan_scenario
+from rollart.planning.plan_scenario import PlanOptions, SensitivityTable, plan_scenario
 from rollart.planning.report import PlanReport
 from rollart.report.output import write_text
 from rollart.report.run_directory import write_results
@@ -42,6 +42,7 @@ __all__ = [
     "PlanReport",
     "Run",
     "Scenario",
+    "SensitivityTable",
     "bench",
     "check",
     "compare",

@@ -36,6 +36,7 @@ def test_the_public_names_are_these():
         "PlanReport",
         "Run",
         "Scenario",
+        "SensitivityTable",
         "bench",
         "check",
         "compare",

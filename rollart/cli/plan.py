@@ -1,5 +1,6 @@
 """`rollart plan`: what is the best plan, and how far from the bound?"""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,15 @@ import typer
 
 from rollart.cli.plan_tables import show_plan
 from rollart.cli.present import show_json, step_progress
-from rollart.domain.planning import Limits, Objective
+from rollart.domain.planning import Objective
+
+
+class Sensitivity(StrEnum):
+    """How much is looked into what other worlds would change."""
+
+    NONE = "none"
+    MODEL = "model"
+    SIMULATED = "simulated"
 
 
 def plan(
@@ -16,7 +25,9 @@ def plan(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario.")
     ] = None,
-    objective: Annotated[Objective, typer.Option(help="What the best plan is best at.")] = Objective.STEP_TIME,
+    objective: Annotated[
+        Objective | None, typer.Option(help="What the best plan is best at [the scenario's: step_time].")
+    ] = None,
     budget: Annotated[
         float | None, typer.Option(min=0.0, help="Most money for an hour of all that the plan takes.")
     ] = None,
@@ -27,6 +38,9 @@ def plan(
         int, typer.Option(min=0, max=64, help="Most simulations of a plan in choosing; 0: the model alone decides.")
     ] = 8,
     steps: Annotated[int, typer.Option(min=1, max=1000, help="Steps of a simulation behind its warm-up.")] = 4,
+    sensitivity: Annotated[
+        Sensitivity, typer.Option(help="What other worlds would change: solved again, or simulated too.")
+    ] = Sensitivity.MODEL,
     workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes that simulate [all cores].")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the search, in place of the scenario's.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -35,17 +49,16 @@ def plan(
     from rollart import api
     from rollart.scenario.load import load_scenario
 
+    loaded = load_scenario(scenario, [*(settings or ()), *_settings(objective, budget, deadline)])
     options = api.PlanOptions(
-        objective=objective,
-        limits=Limits(budget_per_hour=budget, step_s=deadline),
         time_limit_s=time_limit,
         top=top,
         repetitions=seeds,
         counted_steps=steps,
+        sensitivity=api.SensitivityTable(sensitivity.value),
         workers=workers,
         seed=seed,
     )
-    loaded = load_scenario(scenario, settings or ())
     with step_progress("simulations") as progress:
         report = api.plan(loaded, out=out, options=options, progress=progress)
     if json:
@@ -53,3 +66,9 @@ def plan(
     else:
         show_plan(report.as_dict())
     typer.echo(f"wrote {out}", err=True)
+
+
+def _settings(objective: Objective | None, budget: float | None, deadline: float | None) -> list[str]:
+    """What the options change in the scenario's planner section."""
+    changes = {"objective": objective and objective.value, "hourly_budget": budget, "deadline_s": deadline}
+    return [f"planner.{key}={value}" for key, value in changes.items() if value is not None]

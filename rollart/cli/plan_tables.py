@@ -29,8 +29,41 @@ def show_plan(shown: Shown) -> None:
         typer.echo(f"  {line}")
     typer.echo()
     show_table("pools", ("pool", "what limits it", "busy"), _pool_rows(shown), texts=2)
+    if shown["sensitivity"]:
+        _show_sensitivity(shown["sensitivity"])
     for line in (*_reasons(shown), _proof(shown)):
         typer.echo(line)
+
+
+def _show_sensitivity(table: Shown) -> None:
+    simulated = table["simulated"] is not None
+    columns = (
+        "what if",
+        "best plan there, predicted",
+        *(("kept plan, simulated", "new plan, simulated") if simulated else ()),
+    )
+    rows = [_effect_row(effect, table, simulated) for effect in (*table["effects"], *table["drifts"])]
+    show_table("sensitivity, against the plan above", columns, rows)
+    if table["drifts"]:
+        typer.echo(f"plan again when {_plan_again(table['plan_again'])}")
+
+
+def _effect_row(effect: Shown, table: Shown, simulated: bool) -> tuple[str, ...]:
+    unproven = "" if effect["proven"] else " (time limit)"
+    row = (effect["variation"], _change(effect["predicted"], table["predicted"]) + unproven)
+    if not simulated:
+        return row
+    return (*row, _change(effect["kept"], table["simulated"]), _change(effect["replanned"], table["simulated"]))
+
+
+def _change(value: float | None, base: float) -> str:
+    return "-" if value is None else f"{number(value, 4)} ({100 * (value / base - 1):+.1f} %)"
+
+
+def _plan_again(scales: Shown) -> str:
+    """From which drift on a new plan is clearly better."""
+    found = [f"outputs are {scale:g} times as long" for scale in scales.values() if scale is not None]
+    return " or ".join(found) or "outputs drift by more than a factor of 2: until there the plan stays as good"
 
 
 def picture(shown: Shown) -> Iterator[str]:

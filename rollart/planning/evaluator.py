@@ -76,14 +76,16 @@ class Evaluator:
         self._memory = memory
         self._progress = progress
         self._workload = workload_name(scenario)
-        self._asked = self._done = 0
+        self._done = 0
+        self.asked = 0
+        """Trials that were asked for."""
         self.simulated = 0
         """Trials that were simulated, not remembered."""
 
     def __call__(self, trials: Sequence[Trial]) -> list[Outcome]:
         """Outcomes in the order of the trials."""
         names = [trial_name(trial, self._workload) for trial in trials]
-        self._asked += len(trials)
+        self.asked += len(trials)
         outcomes: dict[str, Outcome] = {}
         open_trials: dict[str, Trial] = {}
         for name, trial in zip(names, trials, strict=True):
@@ -107,4 +109,4 @@ class Evaluator:
     def _step(self, trials: int) -> None:
         self._done += trials
         if self._progress is not None:
-            self._progress(self._done, self._asked)
+            self._progress(self._done, self.asked)

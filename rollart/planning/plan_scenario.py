@@ -1,25 +1,40 @@
 """Plans a scenario: solve the model, let the simulator judge the best plans, say how good the winner is."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
+from rollart.domain.job import Job
 from rollart.domain.planning import Limits, Objective
 from rollart.planning.evaluator import Evaluator, Progress, Workers
 from rollart.planning.memory import Memory, default_path
 from rollart.planning.report import PlanReport
+from rollart.scenario.planner_rules import rules_of
 from rollart.scenario.scenario import Scenario
 from rollart.sched.placement.judge import Judge
 from rollart.sched.placement.report import Candidate, SolveReport
+from rollart.sched.placement.sensitivity import predicted_sensitivity, simulated_sensitivity
 from rollart.sched.placement.solve import Problem, solve
 from rollart.sched.placement.trial import Trials
+from rollart.workload.reshaped import AS_IT_IS, Reshape, ReshapedWorkload
+
+
+class SensitivityTable(StrEnum):
+    """How much is looked into what other worlds would change."""
+
+    NONE = "none"
+    MODEL = "model"
+    """Each variation is solved again, all of them together within the time limit once more."""
+    SIMULATED = "simulated"
+    """The kept plan and the new one are simulated in each variation, and under drifting lengths too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """How a scenario is planned."""
+    """How a scenario is planned; what is None is as the scenario has it."""
 
-    objective: Objective = Objective.STEP_TIME
+    objective: Objective | None = None
     limits: Limits | None = None
     time_limit_s: float = 30.0
     """Of the optimiser; judging takes as long as it takes."""
@@ -29,10 +44,11 @@ class PlanOptions:
     """Most simulations of a plan while the winner is chosen; 0: the model alone decides."""
     counted_steps: int = 4
     """Steps of a simulation behind its warm-up."""
+    sensitivity: SensitivityTable = SensitivityTable.NONE
     workers: int | None = None
     """Processes that simulate; None: one for each core."""
     seed: int | None = None
-    """Of the solver and the sample of the workload; None: the scenario's."""
+    """Of the solver and the sample of the workload."""
     memory: Path | None = None
     """File of remembered simulations; None: the default one."""
 
@@ -44,47 +60,80 @@ def plan_scenario(
 
     Raises CapacityError where nothing fits, ScenarioError for what contradicts.
     """
-    seed = scenario.seed if options.seed is None else options.seed
-    solved = solve(
-        Problem(job=scenario.job(), workload=scenario.workload(seed)),
-        clock=time.perf_counter,
-        objective=options.objective,
-        limits=options.limits,
-        time_limit_s=options.time_limit_s,
-        top=options.top,
-        seed=seed,
-        workers=options.workers or 1,
-    )
-    if not options.repetitions:
-        return PlanReport(solved=solved, verdict=None, simulated=0, remembered=0, judged_s=0.0)
+    planning = _Planning(scenario, options)
+    solved = planning.solve(planning.job, AS_IT_IS, options.time_limit_s)
     if evaluate is not None:
-        return _judged(scenario, solved, options, evaluate)
+        return planning.report(solved, evaluate)
     memory = Memory(options.memory or default_path())
     try:
         with Workers(options.workers) as workers:
-            return _judged(scenario, solved, options, Evaluator(scenario, workers, memory, progress))
+            return planning.report(solved, Evaluator(scenario, workers, memory, progress))
     finally:
         memory.close()
 
 
-def _judged(scenario: Scenario, solved: SolveReport, options: PlanOptions, evaluate: Evaluator) -> PlanReport:
-    began, simulated_before = time.perf_counter(), evaluate.simulated
-    judge = Judge(
-        trials=Trials(job=scenario.job(), counted_steps=options.counted_steps),
-        objective=options.objective,
-        limits=options.limits or Limits(),
-        most_repetitions=options.repetitions,
-    )
-    plans = [candidate.plan for candidate in solved.candidates]
-    verdict = judge.verdict(plans, evaluate, [_surcharge(one, solved.objective) for one in solved.candidates])
-    simulated = evaluate.simulated - simulated_before
-    return PlanReport(
-        solved=solved,
-        verdict=verdict,
-        simulated=simulated,
-        remembered=verdict.simulations - simulated,
-        judged_s=time.perf_counter() - began,
-    )
+class _Planning:
+    """One scenario under one set of options."""
+
+    def __init__(self, scenario: Scenario, options: PlanOptions) -> None:
+        asked = rules_of(scenario.document.planner)
+        self.job = scenario.job()
+        self._options = options
+        self._objective = options.objective or asked.objective
+        self._limits = options.limits or asked.limits
+        self._seed = scenario.seed if options.seed is None else options.seed
+        self._workload = scenario.workload(self._seed)
+
+    def solve(self, job: Job, reshape: Reshape, time_limit_s: float) -> SolveReport:
+        """The best plans of the model for a job on the workload, reshaped."""
+        workload = self._workload
+        if reshape != AS_IT_IS:
+            workload = ReshapedWorkload(workload, reshape, job.training.context_limit)
+        return solve(
+            Problem(job=job, workload=workload),
+            clock=time.perf_counter,
+            objective=self._objective,
+            limits=self._limits,
+            time_limit_s=time_limit_s,
+            top=self._options.top,
+            seed=self._seed,
+            workers=self._options.workers or 1,
+        )
+
+    def report(self, solved: SolveReport, evaluate: Evaluator) -> PlanReport:
+        """Judge the candidates of a solution and look at other worlds, as far as the options say."""
+        began, simulated, asked = time.perf_counter(), evaluate.simulated, evaluate.asked
+        judge = Judge(
+            trials=Trials(job=self.job, counted_steps=self._options.counted_steps),
+            objective=self._objective,
+            limits=self._limits,
+            most_repetitions=self._options.repetitions,
+        )
+        report = PlanReport(solved=solved, verdict=None, sensitivity=None, simulated=0, remembered=0, judged_s=0.0)
+        if self._options.repetitions:
+            plans = [candidate.plan for candidate in solved.candidates]
+            surcharges = [_surcharge(candidate, self._objective) for candidate in solved.candidates]
+            report = replace(report, verdict=judge.verdict(plans, evaluate, surcharges))
+        report = self._with_sensitivity(report, judge, evaluate)
+        new = evaluate.simulated - simulated
+        return replace(
+            report,
+            simulated=new,
+            remembered=evaluate.asked - asked - new,
+            judged_s=time.perf_counter() - began,
+        )
+
+    def _with_sensitivity(self, report: PlanReport, judge: Judge, evaluate: Evaluator) -> PlanReport:
+        def solve_again(job: Job, reshape: Reshape) -> SolveReport:
+            return self.solve(job, reshape, max(1.0, self._options.time_limit_s / 8))
+
+        if self._options.sensitivity is SensitivityTable.MODEL:
+            table = predicted_sensitivity(self.job, report.best.value, solve_again)
+        elif self._options.sensitivity is SensitivityTable.SIMULATED:
+            table = simulated_sensitivity(self.job, report.best, judge, solve_again, evaluate)
+        else:
+            return report
+        return replace(report, sensitivity=table)
 
 
 def _surcharge(candidate: Candidate, objective: Objective) -> float:

@@ -1,7 +1,7 @@
 """What planning a scenario gives: the winner with proof and verdict, and what came after it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from rollart.domain.planning import Objective
 from rollart.scenario.plan_file import placement_mapping
 from rollart.sched.placement.judge import Standing, Verdict
 from rollart.sched.placement.report import Candidate, SolveReport
+from rollart.sched.placement.sensitivity import Sensitivity
 from rollart.sched.placement.trial import Outcome
 
 
@@ -20,6 +21,8 @@ class PlanReport:
     solved: SolveReport
     verdict: Verdict | None
     """None where the model alone decided."""
+    sensitivity: Sensitivity | None
+    """None where it was not asked for."""
     simulated: int
     """Simulations that were run for this."""
     remembered: int
@@ -67,7 +70,18 @@ class PlanReport:
                 "remembered": self.remembered,
                 "wall_s": self.judged_s,
             },
+            "sensitivity": None if self.sensitivity is None else self._sensitivity(self.sensitivity),
             "alternatives": others,
+        }
+
+    def _sensitivity(self, table: Sensitivity) -> dict[str, Any]:
+        shorter, longer = table.plan_again(self.solved.objective.maximised)
+        return {
+            "predicted": table.predicted,
+            "simulated": table.simulated,
+            "effects": [asdict(effect) for effect in table.effects],
+            "drifts": [{"output_scale": scale, **asdict(effect)} for scale, effect in table.drifts],
+            "plan_again": {"shorter": shorter, "longer": longer},
         }
 
     def _candidate(self, rank: int) -> dict[str, Any]:

@@ -72,9 +72,9 @@ def test_more_processes_give_the_same(scenario):
 def test_a_plan_that_does_not_fit_is_a_failed_outcome(scenario):
     (trial,) = trials(scenario, 0)
     placement = trial.job.plan.placement
-    (group,) = placement.engine_groups
+    group, *others = placement.engine_groups
     tight = replace(group, gpu_memory_utilization=1e-9)
-    plan = replace(trial.job.plan, placement=replace(placement, engine_groups=(tight,)))
+    plan = replace(trial.job.plan, placement=replace(placement, engine_groups=(tight, *others)))
     outcome = simulate_trial(scenario, replace(trial, job=replace(trial.job, plan=plan)))
     assert outcome.failure is not None
     assert outcome.step_s == ()
