@@ -37,7 +37,7 @@ class Faults:
     reward_late: float = 0.0
     """Share of reward calls that do not answer in time."""
     reward_garbage: float = 0.0
-    """Share of reward calls that answer with what is no number."""
+    """Share of reward calls that answer with what is no finite number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,10 +38,10 @@ class EngineFaults:
         for worker in workers:
             self._draw_failure(worker)
         for preemption in faults.preemptions:
-            if preemption.engine < len(workers):
-                clock.after(
-                    max(0.0, preemption.time_s - clock.now), self._preempt, (preemption.engine, preemption.away_s)
-                )
+            # A run that is resumed has the earlier ones behind it.
+            delay_s = preemption.time_s - clock.now
+            if preemption.engine < len(workers) and delay_s >= 0.0:
+                clock.after(delay_s, self._preempt, (preemption.engine, preemption.away_s))
 
     def _draw_failure(self, worker: EngineWorker) -> None:
         """Time to the next failure of this incarnation, exponential, keyed by engine and incarnation."""
@@ -117,7 +117,7 @@ class RewardAnswer(Enum):
     LATE = "late"
     """Not in time."""
     GARBAGE = "garbage"
-    """With what is no number."""
+    """With what is no finite number."""
 
 
 class RewardFaults:

@@ -6,7 +6,7 @@ A call that waits or starts longer than its time-out fails at the time-out, as o
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import inf, nan
+from math import inf
 from typing import Protocol
 
 from rollart.domain.cluster import Serverless
@@ -162,7 +162,7 @@ class Rewards:
         elif scoring.answer is RewardAnswer.ERROR:
             self._report(RewardFailed(command_id=command_id, cause=Cause.ERROR))
         else:
-            reward = nan if scoring.answer is RewardAnswer.GARBAGE else scoring.spec.reward
+            reward = inf if scoring.answer is RewardAnswer.GARBAGE else scoring.spec.reward
             self._report(TrajectoryScored(command_id=command_id, reward=reward))
 
 

@@ -71,7 +71,7 @@ class Scoring:
         )
 
     def on_scored(self, event: TrajectoryScored) -> None:
-        """The trajectory is complete, if the reward is a number; a reward that is none has failed."""
+        """The trajectory is complete, if the reward is a finite number; any other has failed."""
         if not isfinite(event.reward):
             self.on_failed(RewardFailed(command_id=event.command_id, cause=Cause.ERROR))
             return

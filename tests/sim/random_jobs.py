@@ -150,6 +150,7 @@ def _parts(draw: random.Random, policy: str, group_size: int) -> dict[str, dict[
             "reward_timeout_s": draw.choice([4.0, 120.0]),
             "max_attempts": draw.randint(2, 5),
             "migrate": draw.random() < 0.8,
+            "checkpoint_every": draw.choice([1, 1, 2, 3]),
         },
     }
     if policy == "rollart" and draw.random() < 0.5:
@@ -181,4 +182,9 @@ def _faults(draw: random.Random, engines: int) -> Faults:
         engine_mtbf_s=draw.choice([None, None, 40.0, 200.0]),
         engine_restart_s=draw.choice([0.0, 3.0]),
         preemptions=preemptions,
+        trainer_mtbf_s=draw.choice([None, None, 20.0]),
+        trainer_restart_s=draw.choice([0.0, 5.0]),
+        reward_failed=draw.choice([0.0, 0.0, 0.1]),
+        reward_late=draw.choice([0.0, 0.0, 0.05]),
+        reward_garbage=draw.choice([0.0, 0.0, 0.05]),
     )
