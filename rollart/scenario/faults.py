@@ -20,7 +20,14 @@ def faults_of(section: FaultsSection, folder: Path) -> Faults:
         place = "faults.preemption_trace"
         preemptions = read_preemptions(find_file(section.preemption_trace, folder, place))
     return Faults(
-        engine_mtbf_s=section.engine_mtbf_s, engine_restart_s=section.engine_restart_s, preemptions=preemptions
+        engine_mtbf_s=section.engine_mtbf_s,
+        engine_restart_s=section.engine_restart_s,
+        preemptions=preemptions,
+        trainer_mtbf_s=section.trainer_mtbf_s,
+        trainer_restart_s=section.trainer_restart_s,
+        reward_failed=section.reward_failed,
+        reward_late=section.reward_late,
+        reward_garbage=section.reward_garbage,
     )
 
 

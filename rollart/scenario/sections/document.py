@@ -1,8 +1,8 @@
 """The whole scenario file."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from rollart.scenario.sections.base import NonNegative, Positive, Section, Title
 from rollart.scenario.sections.cluster import Catalogue, ClusterSection
@@ -28,6 +28,9 @@ class PrecisionSection(Section):
     kv_cache: Literal["bf16", "fp16", "fp8"] = Field(default="bf16", description="Of the KV cache")
 
 
+Chance = Annotated[float, Field(ge=0, le=1)]
+
+
 class FaultsSection(Section):
     """What goes wrong beside the environments, whose failures belong to the workload."""
 
@@ -38,6 +41,23 @@ class FaultsSection(Section):
         default=60.0, description="Process start and model load of a restarted engine"
     )
     preemption_trace: str | None = Field(default=None, description="CSV file with the columns time_s, engine, away_s")
+    trainer_mtbf_s: Positive | None = Field(
+        default=None, description="Mean time between failures of the trainer; null: never"
+    )
+    trainer_restart_s: NonNegative = Field(
+        default=120.0, description="Process start and checkpoint load of a restarted trainer"
+    )
+    reward_failed: Chance = Field(default=0.0, description="Share of reward calls that answer with an error")
+    reward_late: Chance = Field(default=0.0, description="Share of reward calls that do not answer in time")
+    reward_garbage: Chance = Field(
+        default=0.0, description="Share of reward calls that answer with what is no finite number"
+    )
+
+    @model_validator(mode="after")
+    def _shares(self) -> Self:
+        if self.reward_failed + self.reward_late + self.reward_garbage > 1.0:
+            raise ValueError("reward_failed, reward_late and reward_garbage must add up to at most 1")
+        return self
 
 
 class ScenarioFile(Section):
