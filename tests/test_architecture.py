@@ -33,7 +33,7 @@ ALLOWED = {
     "report": {"domain", "runlog", "workload"},
     "scenario": {"domain", "catalog", "costs", "workload", "runlog", "sched"},
     "benchmark": BELOW_DRIVERS | {"sim", "catalog"},
-    "running": BELOW_DRIVERS | {"exec", "report", "scenario"},
+    "running": BELOW_DRIVERS | {"exec", "sim", "report", "scenario"},
     "planning": BELOW_DRIVERS | {"sim", "report", "scenario"},
     "api": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "benchmark", "planning", "running"},
     "cli": BELOW_DRIVERS | {"sim", "exec", "catalog", "report", "scenario", "api", "loadtest", "running"},

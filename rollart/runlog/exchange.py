@@ -84,7 +84,8 @@ def _merged(columns: Iterable[Array], order: Ints, dtype: type[np.generic] = np.
 
 
 def _joined(columns: Iterable[Array], dtype: type[np.generic] = np.int64) -> Array:
-    return np.concatenate([np.empty(0, dtype=dtype), *columns]).astype(dtype, copy=False)
+    joined: Array = np.concatenate([np.empty(0, dtype=dtype), *columns]).astype(dtype, copy=False)
+    return joined
 
 
 def _constant(batch: Batch, value: int) -> Array:

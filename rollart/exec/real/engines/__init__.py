@@ -1,0 +1,1 @@
+"""Engines: vLLM behind Ray actors."""

@@ -1,0 +1,179 @@
+"""An engine's process: a Ray actor around vLLM's AsyncLLM.
+
+Messages in, carried out in order, turns beside each other:
+("turn", command, task, prompt ids, max_tokens), ("abort", command, target), ("pull", command, version, buckets),
+("update", command, version, buckets or None), ("suspend", command), ("resume", command), ("probe", version, ids).
+Messages out: ("turn", command, Turn), ("aborted", command, target, Turn or None), ("pulled", command, version),
+("updated", command, version, seconds), ("suspended", command), ("resumed", command), ("probe", version, log-probs),
+("reading", counters). `buckets` are references to Ray objects, each the bytes of one safetensors file.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from rollart.exec.real.engines.spec import EngineSpec
+from rollart.exec.real.engines.turn import turn_of
+from rollart.exec.real.mailbox import Message, Outbox
+
+ORDERED = ("suspend", "resume", "pull", "update", "probe")
+"""Messages that wait for the ones of their kind before them."""
+
+
+class EngineProcess:
+    """One incarnation of an engine."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self._spec = spec
+        self._outbox = Outbox()
+        self._sampling: Any = None
+        self._turns: dict[int, bool] = {}
+        """Open turns by command, and whether vLLM has them."""
+        self._aborts: dict[int, int] = {}
+        """Turn -> abort command."""
+        self._pulled: dict[int, list[Path]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._orders: asyncio.Queue[Message] = asyncio.Queue()
+        self._engine: Any = None
+        self._meters: list[Any] = []
+        self._broken = False
+
+    async def start(self, version: int, *, suspended: bool) -> None:
+        """Load the model; the weights in its folder are called `version`."""
+        # Here, since the driver's process has this module too and takes half a minute less without vLLM.
+        from rollart.exec.real.engines import backend
+
+        self._sampling = backend.SamplingTable(dict(self._spec.sampling))
+        self._probe_parameters = backend.probe_parameters()
+        self._engine, self._meters = backend.make_engine(self._spec)
+        await self._engine.update_weight_version(str(version))
+        if suspended:
+            await self._engine.pause_generation(mode="keep", clear_cache=False)
+        self._begin(self._work())
+
+    async def collect(self) -> list[Message]:
+        """What there is to say, with the counters."""
+        messages = await self._outbox.collect()
+        return [*messages, ("reading", self._meters[0].reading())] if self._meters else messages
+
+    async def submit(self, messages: list[Message]) -> None:
+        """Begin with what is asked."""
+        for message in messages:
+            if message[0] == "turn":
+                self._turns[message[1]] = False
+                self._begin(self._turn(*message[1:]))
+            elif message[0] == "abort":
+                self._begin(self._abort(*message[1:]))
+            else:
+                self._orders.put_nowait(message)
+
+    def _begin(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None and not self._broken:
+            # A broken engine must die, so that the driver learns of it: nothing here can mend it.
+            self._broken = True
+            self._outbox.post(("broken", repr(task.exception())[:1000]))
+
+    # Turns
+
+    async def _turn(self, command: int, task: str, prompt: list[int], max_tokens: int) -> None:
+        began_s = time.perf_counter()
+        parameters = self._sampling.turn(task, max_tokens)
+        queue = await self._engine.add_request(str(command), {"prompt_token_ids": prompt}, parameters)
+        self._turns[command] = True
+        if command in self._aborts:
+            await self._engine.abort(str(command))
+        output = queue.get_nowait() or await queue.get()
+        while not output.finished:
+            output = queue.get_nowait() or await queue.get()
+        del self._turns[command]
+        turn = turn_of(output, time.perf_counter() - began_s)
+        abort = self._aborts.pop(command, None)
+        if abort is None:
+            self._outbox.post(("turn", command, turn))
+        else:
+            self._outbox.post(("aborted", abort, command, turn))
+
+    async def _abort(self, command: int, target: int) -> None:
+        if target not in self._turns:
+            self._outbox.post(("aborted", command, target, None))
+            return
+        self._aborts[target] = command
+        if self._turns[target]:
+            await self._engine.abort(str(target))
+
+    # Orders, one after the other
+
+    async def _work(self) -> None:
+        carry_out: dict[str, Callable[..., Awaitable[None]]] = {
+            "suspend": self._suspend,
+            "resume": self._resume,
+            "pull": self._pull,
+            "update": self._update,
+            "probe": self._probe,
+        }
+        while True:
+            message = await self._orders.get()
+            await carry_out[message[0]](*message[1:])
+
+    async def _suspend(self, command: int) -> None:
+        await self._engine.pause_generation(mode="keep", clear_cache=False)
+        self._outbox.post(("suspended", command))
+
+    async def _resume(self, command: int) -> None:
+        await self._engine.resume_generation()
+        self._outbox.post(("resumed", command))
+
+    async def _pull(self, command: int, version: int, buckets: list[Any]) -> None:
+        await self._fetch(version, buckets)
+        self._outbox.post(("pulled", command, version))
+
+    async def _fetch(self, version: int, buckets: list[Any]) -> None:
+        """Bring a version to this host's memory, where vLLM's workers can read it."""
+        folder = Path(self._spec.host_folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for number, bucket in enumerate(buckets):
+            path = folder / f"{version}-{number}.safetensors"
+            path.write_bytes(memoryview(await bucket))
+            paths.append(path)
+        self._pulled[version] = paths
+
+    async def _update(self, command: int, version: int, buckets: list[Any] | None) -> None:
+        """Install a version; KV of older weights is dropped, also that of the requests that wait in the engine."""
+        began_s = time.perf_counter()
+        if buckets is not None and version not in self._pulled:
+            await self._fetch(version, buckets)
+        if version in self._pulled:
+            paths = self._pulled.pop(version)
+            await self._engine.collective_rpc("install_weights", args=([str(path) for path in paths],))
+            for path in paths:
+                path.unlink()
+        await self._engine.reset_prefix_cache(reset_running_requests=True)
+        await self._engine.update_weight_version(str(version))
+        self._outbox.post(("updated", command, version, time.perf_counter() - began_s))
+
+    async def _probe(self, version: int, prompts: list[list[int]]) -> None:
+        """Log-probs of prompts' own tokens under the weights that are installed."""
+        logprobs: list[list[float]] = []
+        for number, prompt in enumerate(prompts):
+            name = f"probe-{version}-{number}"
+            async for output in self._engine.generate({"prompt_token_ids": prompt}, self._probe_parameters, name):
+                last = output
+            told = last.prompt_logprobs[1:]
+            logprobs.append([entry[token].logprob for entry, token in zip(told, prompt[1:], strict=True)])
+        self._outbox.post(("probe", version, logprobs))
+
+
+def engine_actor(options: dict[str, Any]) -> Any:
+    """The actor class with Ray's options: resources, environment variables, no restarts by Ray."""
+    return ray.remote(EngineProcess).options(max_restarts=0, max_task_retries=0, **options)

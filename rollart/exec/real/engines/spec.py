@@ -1,0 +1,38 @@
+"""What an engine's process is told when it starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How the turns of one task are sampled."""
+
+    temperature: float
+    allowed: tuple[int, ...]
+    """Ids of the only tokens that may be sampled; none: all."""
+    stop: tuple[int, ...]
+    """Ids of tokens that end a turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """Model, sizes and sampling of an engine."""
+
+    folder: str
+    """The model in the Hugging Face form."""
+    host_folder: str
+    """Where the engine's host keeps weights that were pulled, in memory."""
+    dtype: str
+    context_limit: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    block_size: int
+    prefix_caching: bool
+    tensor_parallel: int
+    gpu_memory_utilization: float
+    kv_cache_bytes: int | None
+    """Size of the KV cache; None: what the device has left."""
+    seed: int
+    sampling: Mapping[str, Sampling]
+    """By task."""

@@ -1,0 +1,53 @@
+"""What an engine says about a turn, out of vLLM's request output."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Tokens of a turn or of a part of it, and how they were made."""
+
+    tokens: list[int]
+    logprobs: list[float]
+    versions: list[int]
+    """Weight version that sampled each token."""
+    finished: bool
+    """It ended at a stop token, not at its limit or an abort."""
+    cached_tokens: int
+    recomputed_tokens: int
+    preemptions: int
+    queue_s: float
+    prefill_s: float
+    decode_s: float
+
+
+def turn_of(output: Any, passed_s: float) -> Turn:
+    """The finished request `output`, which took `passed_s` in the engine's process.
+
+    A request that went on under other weights had its context computed again: prompt and tokens so far, at each change.
+    Time that vLLM does not account for (its inbox and outbox) is waiting.
+    """
+    completion = output.outputs[0]
+    tokens = list(completion.token_ids)
+    logprobs = [entry[token].logprob for entry, token in zip(completion.logprobs or (), tokens, strict=False)]
+    spans = completion.weight_versions or []
+    versions = [int(span.version) for span in spans for _ in range(span.start, span.end)]
+    context = len(output.prompt_token_ids)
+    times = output.metrics
+    prefill_s = decode_s = 0.0
+    if times is not None and times.first_token_ts > 0.0:
+        prefill_s = max(0.0, times.first_token_ts - times.scheduled_ts)
+        decode_s = max(0.0, times.last_token_ts - times.first_token_ts)
+    return Turn(
+        tokens=tokens,
+        logprobs=logprobs,
+        versions=versions,
+        finished=completion.finish_reason == "stop",
+        cached_tokens=output.num_cached_tokens or 0,
+        recomputed_tokens=sum(context + span.start for span in spans[1:]),
+        preemptions=max(0, (times.num_preemptions if times is not None else 0) - max(0, len(spans) - 1)),
+        queue_s=max(0.0, passed_s - prefill_s - decode_s),
+        prefill_s=prefill_s,
+        decode_s=decode_s,
+    )

@@ -1,0 +1,42 @@
+"""What vLLM's workers learn beside their own methods: to install weights that lie in files on their host.
+
+On CPUs vLLM packs linear layers for its kernels when it loads them. `reload_weights` packs them again, except the
+output head, which keeps the packed copy of the OLD weights where it shares them with the embedding: outputs then
+change with the rest of the model and look alive, and every log-prob is wrong. So the head is packed again by hand.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from safetensors import safe_open
+
+
+class WeightInstaller:
+    """Mixed into vLLM's worker class by `worker_extension_cls`."""
+
+    model_runner: Any
+
+    def install_weights(self, paths: Sequence[str]) -> int:
+        """Install the weights in safetensors files; the number of tensors that were read."""
+        names: list[str] = []
+        self.model_runner.reload_weights(weights_iterator=_tensors(paths, names))
+        _pack_head(self.model_runner.get_model())
+        return len(names)
+
+
+def _tensors(paths: Sequence[str], names: list[str]) -> Iterator[tuple[str, torch.Tensor]]:
+    for path in paths:
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118  (a safetensors file is no mapping)
+                names.append(name)
+                yield name, file.get_tensor(name)
+
+
+def _pack_head(model: Any) -> None:
+    head = getattr(model, "lm_head", None)
+    if head is None or head.weight.device.type != "cpu":
+        return
+    from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
+
+    dispatch_cpu_unquantized_gemm(head, remove_weight=False)

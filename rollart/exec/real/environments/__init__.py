@@ -1,0 +1,1 @@
+"""Environments: what the agents act on, in processes of their own."""

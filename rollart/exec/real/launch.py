@@ -1,0 +1,136 @@
+"""Starts the processes of a run on Ray: engines, ranks of the trainer, hosts of environments."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from rollart.domain.execution import ExecutionSettings, TaskExecution
+from rollart.domain.job import Job
+from rollart.domain.plan import EngineGroup
+from rollart.exec.real.cluster import QUIET, demand
+from rollart.exec.real.engines.actor import engine_actor
+from rollart.exec.real.engines.spec import EngineSpec, Sampling
+from rollart.exec.real.environments.host import EnvironmentHost
+from rollart.exec.real.mailbox import Mailbox, Message
+from rollart.exec.real.tokens import Tokenizer
+from rollart.exec.real.trainer.process import TrainerProcess, TrainerSpec
+from rollart.exec.real.weights.buckets import BUCKET_BYTES
+
+GIB = 2**30
+MEMORY_FOLDER = Path("/dev/shm")
+
+Received = Callable[[Message], None]
+Lost = Callable[[str], None]
+
+
+class Launcher:
+    """Knows job, settings, model folder and tokenizer, and what each process must be told."""
+
+    def __init__(
+        self, job: Job, settings: ExecutionSettings, model: Path, tokenizer: Tokenizer, folder: Path, name: str
+    ) -> None:
+        """`name`: unlike that of any other run on this machine."""
+        self._job = job
+        self._settings = settings
+        self._model = model
+        self._name = name
+        self.tokenizer = tokenizer
+        self.folder = folder
+        self._engines = [group for group in job.plan.placement.engine_groups for _ in range(group.engines)]
+        self._available = ray.cluster_resources()
+        self._tasks = {task.task: task for task in settings.tasks}
+
+    @property
+    def engine_count(self) -> int:
+        """Engines of the plan."""
+        return len(self._engines)
+
+    # Engines
+
+    async def engine(self, index: int, incarnation: int, received: Received, lost: Lost, *, suspended: bool) -> Mailbox:
+        """An engine, once its model is loaded."""
+        group = self._engines[index]
+        pool = self._job.cluster.pools[group.pool]
+        options = demand(pool, group.tensor_parallel, self._available)
+        options["runtime_env"] = {"env_vars": self._environment(index, group)}
+        actor = engine_actor(options).remote(self._engine_spec(index, incarnation, group))
+        await actor.start.remote(0, suspended=suspended)
+        return Mailbox(actor, received, lost)
+
+    def _environment(self, index: int, group: EngineGroup) -> dict[str, str]:
+        variables = dict(QUIET)
+        cores = self._settings.cores.get(group.pool)
+        if cores is not None:
+            of_pool = [number for number, other in enumerate(self._engines) if other.pool == group.pool]
+            per_engine = cores.split(",")
+            variables["VLLM_CPU_OMP_THREADS_BIND"] = per_engine[of_pool.index(index) % len(per_engine)]
+        return variables
+
+    def _engine_spec(self, index: int, incarnation: int, group: EngineGroup) -> EngineSpec:
+        settings, on_cpu = self._settings, self._job.cluster.pools[group.pool].device.kind == "cpu"
+        return EngineSpec(
+            folder=str(self._model),
+            host_folder=str(MEMORY_FOLDER / self._name / f"engine-{index}-{incarnation}"),
+            dtype=settings.dtype,
+            context_limit=self._job.training.context_limit,
+            max_num_seqs=group.max_num_seqs,
+            max_num_batched_tokens=group.max_num_batched_tokens,
+            block_size=group.block_size,
+            prefix_caching=group.prefix_caching,
+            tensor_parallel=group.tensor_parallel,
+            gpu_memory_utilization=group.gpu_memory_utilization,
+            kv_cache_bytes=int(settings.kv_cache_gb * GIB) if on_cpu else None,
+            seed=(self._job.seed * 1_000_003 + index * 1_009 + incarnation) % 2**31,
+            sampling={task: self.sampling(task) for task in self._tasks},
+        )
+
+    def sampling(self, task: str) -> Sampling:
+        """How the turns of a task are sampled."""
+        settings = self._tasks[task]
+        end = self.tokenizer.end
+        stop = [self.tokenizer.token(text) for text in settings.stop]
+        allowed = tuple(self.tokenizer.token(text) for text in settings.allowed)
+        if end is not None and (not allowed or end in allowed):
+            stop.append(end)
+        return Sampling(temperature=self._settings.temperature, allowed=allowed, stop=tuple(stop))
+
+    # Trainer
+
+    def trainer_ranks(self) -> list[Any]:
+        """An actor for every rank; the model is not loaded yet."""
+        placement, settings = self._job.plan.placement.trainer, self._settings
+        pool = self._job.cluster.pools[placement.pool]
+        options = demand(pool, 1, self._available)
+        options["runtime_env"] = {"env_vars": {**QUIET, "OMP_NUM_THREADS": str(settings.trainer_threads)}}
+        spec = TrainerSpec(
+            folder=str(self._model),
+            dtype=settings.dtype,
+            engine_dtype=settings.dtype,
+            temperature=settings.temperature,
+            tasks=tuple(self._tasks),
+            allowed=tuple(self.sampling(task).allowed for task in self._tasks),
+            learning=settings.learning,
+            steps=self._job.steps,
+            token_budget=self._job.training.micro_batch_tokens,
+            threads=settings.trainer_threads,
+            ranks=placement.devices,
+            bucket_bytes=BUCKET_BYTES,
+        )
+        process = ray.remote(TrainerProcess).options(max_restarts=0, **options)
+        return [process.remote(spec, rank) for rank in range(placement.devices)]
+
+    # Environments
+
+    def environment_host(self, task: TaskExecution, received: Received, lost: Lost) -> Mailbox:
+        """A process for environments of a task, on any node."""
+        options = {"num_cpus": 0, "scheduling_strategy": "SPREAD", "runtime_env": {"env_vars": QUIET}}
+        host = ray.remote(EnvironmentHost).options(max_restarts=0, **options)
+        vocabulary = self._job.model.vocabulary
+        return Mailbox(host.remote(task, self._settings.tokenizer, str(self._model), vocabulary), received, lost)
+
+    def close(self) -> None:
+        """Remove what engines have left in memory on this host."""
+        shutil.rmtree(MEMORY_FOLDER / self._name, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Rewards that are not computed by the environment."""

@@ -1,0 +1,164 @@
+"""The trainer from the driver's side: all its ranks, the batches they are given, and the checkpoints."""
+
+import asyncio
+import random
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError
+
+from rollart.domain.commands import RestartTrainer, TrainBatch
+from rollart.domain.events import Event, TrainerLost, TrainerStarted, TrainingEnded
+from rollart.domain.execution import Learning
+from rollart.exec.real.episodes import Episodes
+from rollart.exec.real.trainer.advantages import with_advantages
+from rollart.exec.real.trainer.rows import Row, row_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """One training step: what a user watches."""
+
+    step: int
+    version: int
+    rewards: dict[str, float]
+    """Mean reward by task."""
+    staleness: tuple[int, ...]
+    figures: dict[str, float]
+
+
+class TrainerGroup:
+    """Carries out TrainBatch and RestartTrainer; the store's `Publisher`."""
+
+    def __init__(
+        self,
+        make_ranks: Callable[[], Sequence[Any]],
+        learning: Learning,
+        probes: Sequence[Sequence[int]],
+        episodes: Episodes,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        report: Callable[[Event], None],
+        on_step: Callable[[StepReport], None],
+        folder: Path,
+        seed: int,
+    ) -> None:
+        """`make_ranks`: new actors of TrainerProcess. `folder`: where checkpoints go."""
+        self._make_ranks = make_ranks
+        self._ranks: Sequence[Any] = ()
+        self._learning = learning
+        self._probes = probes
+        self._episodes = episodes
+        self._spawn = spawn
+        self._report = report
+        self._on_step = on_step
+        self._folder = folder
+        self._seed = seed
+        self._incarnation = 0
+        self._taken: dict[int, tuple[int, ...]] = {}
+        """Version -> trajectories that it was made of, until a checkpoint has it."""
+        self._saved = 0
+        self.busy_s = 0.0
+
+    async def start(self) -> None:
+        """Load the model on every rank; the first checkpoint is the model as it is."""
+        await self._bring_up()
+        await self._save(0)
+
+    async def _bring_up(self) -> None:
+        self._ranks = self._make_ranks()
+        address = await self._ranks[0].address.remote()
+        await self._all("start", address)
+
+    def train(self, command: TrainBatch) -> None:
+        """Train on a batch."""
+        self._taken[command.version] = command.trajectories
+        rows = [row_of(episode) for episode in self._episodes.batch(command.trajectories)]
+        self._spawn(self._train(command, rows, self._incarnation))
+
+    async def _train(self, command: TrainBatch, rows: list[Row], incarnation: int) -> None:
+        rewards = mean_rewards(rows)
+        if self._learning.shuffle_rewards:
+            rows = self._shuffled(rows, command.version)
+        rows = with_advantages(rows, self._learning)
+        try:
+            told = await self._all("train", rows, command.version - 1)
+            self.busy_s += told["train_s"]
+            if command.checkpoint:
+                await self._save(command.version)
+        except RayActorError:
+            self._lost(incarnation)
+            return
+        staleness = tuple(command.installed - version for version in command.start_versions)
+        self._on_step(
+            StepReport(step=command.step, version=command.version, rewards=rewards, staleness=staleness, figures=told)
+        )
+        self._report(TrainingEnded(command_id=command.id, version=command.version))
+
+    def restart(self, command: RestartTrainer) -> None:
+        """Start all ranks again from a checkpoint."""
+        self._incarnation = command.incarnation
+        self._spawn(self._restart(command))
+
+    async def _restart(self, command: RestartTrainer) -> None:
+        for rank in self._ranks:
+            ray.kill(rank)
+        try:
+            await self._bring_up()
+            await self._all("load", str(self._checkpoint(command.version)))
+        except RayActorError:
+            self._lost(command.incarnation)
+            return
+        self._report(TrainerStarted(command_id=command.id))
+
+    def _lost(self, incarnation: int) -> None:
+        """A rank has died, and with it the step of all."""
+        if incarnation == self._incarnation:
+            self._report(TrainerLost(incarnation=incarnation))
+
+    def _shuffled(self, rows: list[Row], version: int) -> list[Row]:
+        """The rows of each task with each other's rewards."""
+        chance = random.Random(self._seed * 1_000_003 + version)
+        by_task: dict[str, list[float]] = defaultdict(list)
+        for row in rows:
+            by_task[row.task].append(row.reward)
+        for rewards in by_task.values():
+            chance.shuffle(rewards)
+        return [replace(row, reward=by_task[row.task].pop()) for row in rows]
+
+    async def publish(self) -> tuple[Sequence[Any], list[list[float]], int]:
+        """Put the present weights into the store."""
+        published: tuple[Sequence[Any], list[list[float]], int] = await self._all("publish", self._probes)
+        return published
+
+    async def _save(self, version: int) -> None:
+        """Write a checkpoint; the one before the last is of no use any more, nor are episodes that are in it."""
+        await self._all("save", str(self._checkpoint(version)), version)
+        for old in [made for made in self._taken if made <= version]:
+            for trajectory in self._taken.pop(old):
+                self._episodes.forget(trajectory)
+        for folder in self._folder.glob("version-*"):
+            if folder.name not in (self._checkpoint(self._saved).name, self._checkpoint(version).name):
+                shutil.rmtree(folder, ignore_errors=True)
+        self._saved = version
+
+    def _checkpoint(self, version: int) -> Path:
+        return self._folder / f"version-{version}"
+
+    async def _all(self, method: str, *arguments: Any) -> Any:
+        """Call all ranks alike; what rank 0 answers."""
+        answers = await asyncio.gather(*(getattr(rank, method).remote(*arguments) for rank in self._ranks))
+        return answers[0]
+
+
+def mean_rewards(rows: Sequence[Row]) -> dict[str, float]:
+    """Mean reward by task."""
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        by_task[row.task].append(row.reward)
+    return {task: fmean(rewards) for task, rewards in sorted(by_task.items())}

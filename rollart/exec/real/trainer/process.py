@@ -1,0 +1,118 @@
+"""A rank of the trainer in a process of its own: a Ray actor."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+import torch
+from safetensors.torch import save
+
+from rollart.domain.execution import Learning
+from rollart.exec.real.trainer.checkpoint import load_checkpoint, save_checkpoint
+from rollart.exec.real.trainer.learner import Learner
+from rollart.exec.real.trainer.policy import DTYPES, full_weights, load_policy, shard
+from rollart.exec.real.trainer.rows import Row
+from rollart.exec.real.weights.buckets import buckets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerSpec:
+    """What a rank is told when it starts."""
+
+    folder: str
+    dtype: str
+    engine_dtype: str
+    temperature: float
+    tasks: tuple[str, ...]
+    allowed: tuple[tuple[int, ...], ...]
+    learning: Learning
+    steps: int
+    token_budget: int
+    threads: int
+    ranks: int
+    bucket_bytes: int
+
+
+class TrainerProcess:
+    """Trains, publishes weights and keeps checkpoints; all ranks are called alike, rank 0 answers."""
+
+    def __init__(self, spec: TrainerSpec, rank: int) -> None:
+        self._spec = spec
+        self._rank = rank
+
+    def address(self) -> str:
+        """Where the ranks may meet: this rank's host and a free port."""
+        import socket
+
+        with socket.socket() as free:
+            free.bind(("", 0))
+            return f"tcp://{ray.util.get_node_ip_address()}:{free.getsockname()[1]}"
+
+    def start(self, address: str) -> None:
+        """Load the model and meet the other ranks."""
+        spec = self._spec
+        torch.set_num_threads(spec.threads)
+        device = torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
+        if spec.ranks > 1:
+            torch.distributed.init_process_group(
+                "nccl" if device.type == "cuda" else "gloo",
+                init_method=address,
+                rank=self._rank,
+                world_size=spec.ranks,
+            )
+        policy = self._load(device)
+        reference = None
+        if spec.learning.kl_coefficient:
+            reference = self._load(device).eval().requires_grad_(False)
+        self._learner = Learner(
+            policy,
+            spec.tasks,
+            spec.learning,
+            spec.steps,
+            spec.token_budget,
+            reference=reference,
+            rank=self._rank,
+            ranks=spec.ranks,
+        )
+
+    def _load(self, device: torch.device) -> Any:
+        spec = self._spec
+        policy = load_policy(Path(spec.folder), spec.dtype, device, spec.allowed, spec.temperature)
+        if spec.ranks > 1:
+            shard(policy)
+        return policy
+
+    def train(self, rows: list[Row], version: int) -> dict[str, float]:
+        """One step on a batch with the weights of `version`; what there is to watch, with the seconds it took."""
+        began_s = time.perf_counter()
+        told = self._learner.step(rows, version)
+        return {**told, "train_s": time.perf_counter() - began_s}
+
+    def publish(self, probes: Sequence[Sequence[int]]) -> tuple[list[Any], list[list[float]], int]:
+        """Put the weights into the store; references to the buckets, log-probs of probe prompts, bytes."""
+        logprobs = self._learner.prompt_logprobs(probes)
+        dtype = DTYPES[self._spec.engine_dtype]
+        references, size = [], 0
+        for bucket in buckets(full_weights(self._learner.policy, dtype), self._spec.bucket_bytes):
+            content = np.frombuffer(save(bucket), dtype=np.uint8)
+            size += content.nbytes
+            if self._rank == 0:
+                references.append(ray.put(content))
+        return references, logprobs, size
+
+    def save(self, folder: str, version: int) -> None:
+        """Write a checkpoint."""
+        save_checkpoint(self._learner, Path(folder), version, write=self._rank == 0)
+
+    def load(self, folder: str) -> int:
+        """Go on from a checkpoint; its version."""
+        return load_checkpoint(self._learner, Path(folder))
+
+    def pid(self) -> int:
+        """The process."""
+        return os.getpid()

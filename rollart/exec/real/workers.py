@@ -1,0 +1,154 @@
+"""All real workers of a run: made from its job, started on Ray, wired to the driver's desk."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
+from statistics import fmean
+from typing import Any
+
+from rollart.domain.commands import (
+    AbortGeneration,
+    CancelTimer,
+    CloseEnvironment,
+    EndTrajectory,
+    GenerateTurn,
+    PullWeights,
+    PushWeights,
+    ResetEnvironment,
+    RestartEngine,
+    RestartTrainer,
+    ResumeEngine,
+    ScoreTrajectory,
+    SetTimer,
+    StepEnvironment,
+    SuspendEngine,
+    TrainBatch,
+    UpdateEngine,
+)
+from rollart.domain.errors import RunLogError
+from rollart.domain.execution import ExecutionSettings
+from rollart.domain.job import Job
+from rollart.exec.ports import Desk, Orders, ResumePoint
+from rollart.exec.real.engines.fleet import EngineFleet
+from rollart.exec.real.environments.fleet import EnvironmentFleet
+from rollart.exec.real.episodes import Episodes
+from rollart.exec.real.launch import Launcher
+from rollart.exec.real.probes import Probes
+from rollart.exec.real.progress import Progress
+from rollart.exec.real.rewards.scoring import Scoring
+from rollart.exec.real.rewards.select import reward_functions
+from rollart.exec.real.trainer.group import TrainerGroup
+from rollart.exec.real.weights.store import WeightStore
+from rollart.modelled.timers import Timers
+from rollart.runlog.samples import EnvironmentSample, LinkSample, RewardSample, Sample, TrainerSample
+
+
+class RealWorkers:
+    """Engines, environments, rewards, trainer and weights of one run."""
+
+    def __init__(
+        self,
+        job: Job,
+        settings: ExecutionSettings,
+        desk: Desk,
+        launcher: Launcher,
+        progress: Progress,
+    ) -> None:
+        self._desk = desk
+        self._launcher = launcher
+        self._progress = progress
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        report, clock = desk.report, desk.clock
+        self.episodes = episodes = Episodes()
+        self.timers = Timers(clock, report)
+        self.probes = Probes(launcher.tokenizer, settings)
+        self.trainer = TrainerGroup(
+            launcher.trainer_ranks,
+            settings.learning,
+            self.probes.prompts,
+            episodes,
+            self._spawn,
+            report,
+            progress.step,
+            launcher.folder / "checkpoints",
+            job.seed,
+        )
+        self.store = WeightStore(self.trainer, self._spawn, clock, report)
+        turn_tokens = {task.task: task.turn_tokens for task in settings.tasks}
+        self.engines = EngineFleet(
+            launcher.engine_count, launcher.engine, turn_tokens, episodes, self.store, self._spawn, report
+        )
+        self.probes.attach(self.engines, self.store)
+        tasks = {task.task: task for task in settings.tasks}
+        self.environments = EnvironmentFleet(tasks, launcher.environment_host, episodes, clock, report)
+        self.scoring = Scoring(reward_functions(settings, launcher.tokenizer), episodes, self._spawn, clock, report)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the loop; an error that nobody handles ends the run."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._desk.fail(error)
+
+    # The driver's side (WorkerSet)
+
+    async def start(self) -> None:
+        """Bring up the trainer and the engines beside each other; environments start when they are needed."""
+        await asyncio.gather(self.trainer.start(), self.engines.start())
+
+    def orders(self) -> Orders:
+        """Who carries out each kind of command."""
+        engines, environments = self.engines, self.environments
+        return {
+            ResetEnvironment: environments.reset,
+            StepEnvironment: environments.step,
+            CloseEnvironment: environments.close,
+            GenerateTurn: engines.generate,
+            AbortGeneration: engines.abort,
+            ScoreTrajectory: self.scoring.score,
+            EndTrajectory: self.episodes.end,
+            TrainBatch: self.trainer.train,
+            RestartTrainer: self.trainer.restart,
+            PushWeights: self.store.push,
+            PullWeights: engines.pull,
+            SuspendEngine: engines.suspend,
+            UpdateEngine: engines.update,
+            ResumeEngine: engines.resume,
+            RestartEngine: engines.restart,
+            SetTimer: self.timers.set,
+            CancelTimer: self.timers.cancel,
+        }
+
+    def samples(self) -> Iterator[Sample]:
+        """A reading of every counter."""
+        for link in self.engines.links:
+            yield link.sample()
+        yield TrainerSample(busy_s=self.trainer.busy_s)
+        yield LinkSample(link="weights", bytes=self.store.bytes, busy_s=self.store.busy_s)
+        yield EnvironmentSample(busy_s=self.environments.busy_s, slots_s=self.environments.slots_s)
+        yield RewardSample(busy_s=self.scoring.busy_s, billed_s=0.0, cold_starts=0)
+
+    def figures(self) -> Mapping[str, Any]:
+        """Rewards, gaps and rates, by the keys of the summary."""
+        return self._progress.figures() | {
+            "logprob_gap": {"mean": self.probes.gaps.mean, "max": self.probes.gaps.largest},
+            "weight_update_s": fmean(self.engines.update_s) if self.engines.update_s else None,
+        }
+
+    async def resume(self, point: ResumePoint) -> None:
+        """Real workers cannot go on after their driver was gone: tokens of scored trajectories were in its memory."""
+        del point
+        raise RunLogError("a run on real workers cannot be resumed; start it again, or from its last checkpoint")
+
+    async def stop(self) -> None:
+        """Take everything down."""
+        for task in list(self._tasks):
+            task.cancel()
+        self.environments.stop()
+        self.engines.stop()
+        await self.scoring.stop()
+        self._launcher.close()

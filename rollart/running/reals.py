@@ -1,0 +1,44 @@
+"""Real workers of a scenario: what must be checked and made before they start."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+
+from rollart.domain.errors import CapacityError, InputError
+from rollart.domain.job import Job
+from rollart.exec.clocks import WallClock
+from rollart.exec.execute import Crew
+from rollart.scenario.scenario import Scenario
+from rollart.sim import simulate
+
+PREDICTED_STEPS = 12
+"""Steps that are simulated before the run."""
+
+
+@contextmanager
+def real_crew(scenario: Scenario, job: Job, folder: Path, address: str | None) -> Iterator[Crew]:
+    """Real workers that write below `folder`; all that can be found wrong is found before anything starts.
+
+    Raises ScenarioError, CapacityError, or InputError where the executor's packages are missing.
+    """
+    settings = scenario.execution()
+    if any(group.time_shared for group in job.plan.placement.engine_groups):
+        raise CapacityError("placement: real engines cannot share the trainer's devices yet; give them their own")
+    try:
+        from rollart.exec.real.assembly import connected
+    except ImportError as error:
+        raise InputError(
+            f"run: {error.name} is not installed; `make setup-exec` installs it, --fake needs none of it"
+        ) from error
+    predicted_s = predicted_step_s(scenario, job)
+    with connected(job, settings, folder, address, predicted_s) as make_workers:
+        yield Crew(make_clock=partial(WallClock, 1.0), make_workers=lambda _: make_workers)
+
+
+def predicted_step_s(scenario: Scenario, job: Job) -> float:
+    """Mean step time by a simulation of the first steps."""
+    short = replace(job, steps=min(job.steps, PREDICTED_STEPS), warmup_steps=min(job.warmup_steps, PREDICTED_STEPS - 1))
+    return fmean(step.duration_s for step in simulate(short, scenario.workload()).statistics.counted_steps)

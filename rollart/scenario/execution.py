@@ -1,0 +1,50 @@
+"""Turns the `execution` sections of a scenario into the settings of a real run."""
+
+from collections.abc import Mapping
+
+from rollart.domain.errors import ScenarioError
+from rollart.domain.execution import (
+    AdvantageScale,
+    ExecutionSettings,
+    Learning,
+    Proximal,
+    Reduction,
+    TaskExecution,
+)
+from rollart.scenario.sections.document import ScenarioFile
+from rollart.scenario.sections.execution import LearningSection
+from rollart.scenario.sections.tasks import TaskSection
+
+
+def execution_of(document: ScenarioFile) -> ExecutionSettings:
+    """The settings; ScenarioError where the file says nothing about a real run."""
+    section = document.execution
+    if section is None:
+        raise ScenarioError("execution: is missing; a real run needs it (a simulation, and `--fake`, do not)")
+    unknown = sorted(set(section.cores) - set(document.cluster.pools))
+    if unknown:
+        raise ScenarioError(f"execution.cores.{unknown[0]}: no such pool; known: {', '.join(document.cluster.pools)}")
+    fields = document.model if isinstance(document.model, Mapping) else None
+    plain = section.model_dump(exclude={"learning"})
+    return ExecutionSettings(
+        **plain,
+        model_fields=fields,
+        tasks=tuple(_task(task) for task in document.tasks),
+        learning=_learning(section.learning),
+    )
+
+
+def _task(section: TaskSection) -> TaskExecution:
+    if section.execution is None:
+        raise ScenarioError(f"tasks.{section.name}.execution: is missing; a real run needs an environment")
+    fields = section.execution.model_dump()
+    fields["allowed"], fields["stop"] = tuple(fields["allowed"]), tuple(fields["stop"])
+    return TaskExecution(task=section.name, **fields)
+
+
+def _learning(section: LearningSection) -> Learning:
+    fields = section.model_dump()
+    fields["proximal"] = Proximal(section.proximal)
+    fields["advantage_scale"] = AdvantageScale(section.advantage_scale)
+    fields["reduction"] = Reduction(section.reduction)
+    return Learning(**fields)
