@@ -57,3 +57,100 @@ def test_what_is_no_environment_is_said_in_one_line(name, arguments, message):
         make_environment(name, arguments)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
+
+
+BROKEN = {"sums.py": "def add(a, b):\n    return a - b\n", "test_sums.py": "import sums\nassert sums.add(2, 3) == 5\n"}
+
+
+@pytest.fixture
+def sandbox():
+    made = make_environment(
+        "sandbox", {"files": BROKEN, "task": "mend add", "test": "python3 test_sums.py", "network": True}
+    )
+    yield made
+    made.close()
+
+
+def test_a_mended_program_is_rewarded(sandbox):
+    assert sandbox.reset(0, 0).text == "mend add\nFiles: sums.py test_sums.py\n$ "
+    seen = act(sandbox, "cat sums.py")
+    assert "return a - b" in seen.text
+    assert seen.text.endswith("[exit 0]\n$ ")
+    act(sandbox, "sed -i 's/a - b/a + b/' sums.py")
+    last = act(sandbox, "submit")
+    assert (last.reward, last.done) == (1.0, True)
+
+
+def test_a_broken_program_is_not_rewarded_and_the_next_episode_starts_afresh(sandbox):
+    sandbox.reset(0, 0)
+    act(sandbox, "echo x > new.txt")
+    last = act(sandbox, "submit")
+    assert (last.reward, last.done) == (0.0, True)
+    assert "AssertionError" in last.text
+    sandbox.reset(0, 1)
+    assert act(sandbox, "ls").text == "sums.py\ntest_sums.py\n\n[exit 0]\n$ "
+
+
+def test_hidden_tests_replace_what_the_agent_wrote():
+    made = make_environment(
+        "sandbox",
+        {
+            "files": {"sums.py": BROKEN["sums.py"]},
+            "hidden": {"check.py": BROKEN["test_sums.py"]},
+            "task": "mend add",
+            "test": "python3 check.py",
+            "network": True,
+        },
+    )
+    made.reset(0, 0)
+    act(made, "echo 'pass' > check.py")
+    assert act(made, "submit").reward == 0.0
+    made.close()
+
+
+def test_commands_are_limited():
+    made = make_environment(
+        "sandbox",
+        {"files": {}, "task": "t", "test": "true", "network": True, "command_timeout_s": 0.5, "memory_mb": 256},
+    )
+    made.reset(0, 0)
+    assert act(made, "sleep 30").text.startswith("[stopped after 0.5 s]")
+    assert "[exit 0]" not in act(made, "python3 -c 'bytearray(10**9)'").text
+    assert act(made, "echo $HOME").text.startswith("/tmp")
+    made.close()
+
+
+def test_a_sandbox_without_network_reaches_no_loopback_of_the_host():
+    try:
+        made = make_environment("sandbox", {"files": {}, "task": "t", "test": "true"})
+    except ScenarioError as error:
+        pytest.skip(str(error))
+    made.reset(0, 0)
+    assert act(made, "ls /sys/class/net; cat /proc/net/dev | grep -c eth").text.endswith("[exit 1]\n$ ")
+    made.close()
+
+
+def test_files_stay_within_the_sandbox():
+    with pytest.raises(ScenarioError, match=r"path '\.\./x' leads out of the sandbox"):
+        make_environment("sandbox", {"files": {"../x": ""}, "task": "t", "test": "true", "network": True})
+
+
+def test_reasoning_tasks_are_graded_by_their_own_verifier():
+    pytest.importorskip("reasoning_gym")
+    sums = make_environment("reasoning", {"dataset": "basic_arithmetic", "seed": 1})
+    sums.reset(3, 0)
+    right = sums._entry["answer"]
+    assert act(sums, f"I think <answer>{right}</answer>").reward == 1.0
+    assert act(sums, f"The answer is {right}.").reward == 1.0
+    assert act(sums, "I do not know").reward < 0.5
+
+
+def test_a_text_game_is_played():
+    pytest.importorskip("textarena")
+    game = make_environment("textgame", {"id": "GuessTheNumber-v0"})
+    assert "guess" in game.reset(5, 0).text.lower()
+    answers = [act(game, "[10]")]
+    while not answers[-1].done and len(answers) < 30:
+        answers.append(act(game, f"[{len(answers)}]"))
+    assert answers[-1].done
+    game.close()
