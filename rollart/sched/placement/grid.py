@@ -16,12 +16,12 @@ from rollart.domain.plan import EngineGroup, Plan, TrainerPlacement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanGrid:
-    """All plans of a job over the given trainers and tensor parallelisms."""
+    """All plans of a job over the given trainers and engines."""
 
     job: Job
     trainers: tuple[TrainerPlacement, ...]
-    tensor_parallel: Mapping[str, tuple[int, ...]]
-    """Pool -> sizes of engines that fit."""
+    engines: tuple[EngineGroup, ...]
+    """Groups of one engine that fit; the size of an engine is its tensor parallelism."""
 
     def plans(self) -> Iterator[Plan]:
         """Every plan, in one order."""
@@ -45,15 +45,11 @@ class PlanGrid:
 
     def groups(self, trainer: TrainerPlacement, sizes: Mapping[str, int]) -> tuple[EngineGroup, ...]:
         """Engines of a size on each pool that fill what a trainer leaves; 0 leaves a pool idle."""
-        groups = []
-        for name, pool in self.job.cluster.pools.items():
-            size = sizes.get(name, 0)
-            free = pool.count - (trainer.devices if trainer.pool == name else 0)
-            if size and free >= size:
-                groups.append(
-                    EngineGroup(name=f"{name}-tp{size}", pool=name, engines=free // size, tensor_parallel=size)
-                )
-        return tuple(groups)
+        return tuple(
+            replace(engine, engines=self._free(trainer, engine.pool) // engine.tensor_parallel)
+            for engine in self.engines
+            if sizes.get(engine.pool) == engine.tensor_parallel <= self._free(trainer, engine.pool)
+        )
 
     def plan(
         self, trainer: TrainerPlacement, groups: Sequence[EngineGroup], suits: Sequence[tuple[str, ...]] = ()
@@ -65,11 +61,14 @@ class PlanGrid:
 
     def _choices(self, trainer: TrainerPlacement) -> list[list[int]]:
         """Sizes to choose from, by pool; idle is the last."""
-        choices = []
-        for name, pool in self.job.cluster.pools.items():
-            free = pool.count - (trainer.devices if trainer.pool == name else 0)
-            choices.append([*(size for size in self.tensor_parallel.get(name, ()) if size <= free), 0])
-        return choices
+        return [[*self._sizes(pool, self._free(trainer, pool)), 0] for pool in self.job.cluster.pools]
+
+    def _sizes(self, pool: str, free: int) -> list[int]:
+        return [e.tensor_parallel for e in self.engines if e.pool == pool and e.tensor_parallel <= free]
+
+    def _free(self, trainer: TrainerPlacement, pool: str) -> int:
+        """Devices of a pool that a trainer leaves."""
+        return self.job.cluster.pools[pool].count - (trainer.devices if trainer.pool == pool else 0)
 
 
 def _suits(groups: Sequence[EngineGroup]) -> list[tuple[str, ...]]:

@@ -1,10 +1,12 @@
-"""What every way of planning starts from: the demand of the tasks, the engines and the trainers that fit."""
+"""What every other way of planning starts from: the engines and the trainers that fit, and how fast they are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rollart.domain.errors import CapacityError
 from rollart.domain.job import Job
-from rollart.sched.placement.columns import EngineKind, engine_kinds
+from rollart.domain.plan import EngineGroup
+from rollart.sched.placement.columns import EngineKind, columns, engine_kinds
 from rollart.sched.placement.demand import TaskDemand, demands
 from rollart.sched.placement.grid import PlanGrid
 from rollart.sched.placement.trainers import TrainerOption, trainer_options
@@ -16,24 +18,31 @@ class Ground:
     """A job's building blocks."""
 
     job: Job
-    demands: tuple[TaskDemand, ...]
-    kinds: tuple[EngineKind, ...]
+    engines: tuple[EngineGroup, ...]
+    """Groups of one engine, for every pool and tensor parallelism that fit."""
+    batches_per_s: tuple[float, ...]
+    """Batches of all tasks that each of these generates in a second, each task at its best concurrency."""
     trainers: tuple[TrainerOption, ...]
 
     @property
     def grid(self) -> PlanGrid:
         """The grid of plans over them; trainers that leave no room for an engine are not in it."""
-        sizes: dict[str, tuple[int, ...]] = {}
-        for kind in self.kinds:
-            sizes[kind.pool] = (*sizes.get(kind.pool, ()), kind.tensor_parallel)
-        grid = PlanGrid(job=self.job, trainers=(), tensor_parallel=sizes)
-        least = {pool: min(each) for pool, each in sizes.items()}
+        grid = PlanGrid(job=self.job, trainers=(), engines=self.engines)
+        least = {pool: self.least_size(pool) for pool in self.job.cluster.pools}
         placed = (option.placement for option in self.trainers)
         return replace(grid, trainers=tuple(trainer for trainer in placed if grid.groups(trainer, least)))
 
     def least_size(self, pool: str) -> int:
         """Tensor parallelism of the smallest engine that fits a pool; 0 where none does."""
-        return min((kind.tensor_parallel for kind in self.kinds if kind.pool == pool), default=0)
+        return min((engine.tensor_parallel for engine in self.engines if engine.pool == pool), default=0)
+
+    def rate(self, pool: str, size: int) -> float:
+        """Batches that an engine of a size generates in a second."""
+        return next(
+            rate
+            for engine, rate in zip(self.engines, self.batches_per_s, strict=True)
+            if (engine.pool, engine.tensor_parallel) == (pool, size)
+        )
 
 
 def ground_of(job: Job, workload: Workload) -> Ground:
@@ -42,4 +51,19 @@ def ground_of(job: Job, workload: Workload) -> Ground:
     kinds, trainers = engine_kinds(job), trainer_options(job, asked)
     if not kinds or not trainers:
         raise CapacityError(f"plan: {'no engine' if not kinds else 'no trainer'} for {job.model.name} fits any pool")
-    return Ground(job=job, demands=tuple(asked), kinds=tuple(kinds), trainers=tuple(trainers))
+    engines = [
+        EngineGroup(name=f"{k.pool}-tp{k.tensor_parallel}", pool=k.pool, engines=1, tensor_parallel=k.tensor_parallel)
+        for k in kinds
+    ]
+    return Ground(job=job, engines=tuple(engines), batches_per_s=_batches_per_s(kinds, asked), trainers=tuple(trainers))
+
+
+def _batches_per_s(kinds: Sequence[EngineKind], asked: Sequence[TaskDemand]) -> tuple[float, ...]:
+    best: dict[tuple[int, int], float] = {}
+    for column in columns(list(kinds), list(asked)):
+        key = (column.kind, column.task)
+        best[key] = max(best.get(key, 0.0), column.rate)
+    seconds = [0.0] * len(kinds)
+    for (kind, task), rate in best.items():
+        seconds[kind] += asked[task].trajectories / rate
+    return tuple(1.0 / total_s for total_s in seconds)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rollart.domain.errors import CapacityError
-from rollart.domain.plan import TrainerPlacement
+from rollart.domain.plan import EngineGroup, TrainerPlacement
 from rollart.scenario.load import load_scenario
 from rollart.sched.placement.grid import PlanGrid
 from rollart.sched.placement.ground import ground_of
@@ -28,7 +28,11 @@ def tiny(scenario):
     pools = {"h800": replace(pools["h800"], count=4), "h20": replace(pools["h20"], count=2)}
     job = replace(job, cluster=replace(job.cluster, pools=pools), tasks=job.tasks[:2])
     trainers = (TrainerPlacement(pool="h800", devices=2), TrainerPlacement(pool="h800", devices=4))
-    return PlanGrid(job=job, trainers=trainers, tensor_parallel={"h800": (1, 2), "h20": (2,)})
+    engines = tuple(
+        EngineGroup(name=f"{pool}-tp{size}", pool=pool, engines=1, tensor_parallel=size)
+        for pool, size in (("h800", 1), ("h800", 2), ("h20", 2))
+    )
+    return PlanGrid(job=job, trainers=trainers, engines=engines)
 
 
 def test_every_plan_is_there_once(tiny):

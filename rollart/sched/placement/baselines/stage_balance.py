@@ -7,11 +7,9 @@ our own planner's, for engines of the smallest size that fits, at the concurrenc
 placed, every engine serves all of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from rollart.domain.plan import Plan
-from rollart.sched.placement.columns import EngineKind, columns
-from rollart.sched.placement.demand import TaskDemand
 from rollart.sched.placement.ground import Ground
 from rollart.sched.placement.trainers import TrainerOption
 
@@ -19,9 +17,7 @@ from rollart.sched.placement.trainers import TrainerOption
 def stage_balance(ground: Ground) -> Plan:
     """The plan whose slower stage is fastest."""
     pools = ground.job.cluster.pools
-    smallest = [kind for kind in ground.kinds if kind.tensor_parallel == ground.least_size(kind.pool)]
-    speeds = batches_per_s(smallest, ground.demands)
-    rates = {kind.pool: rate for kind, rate in zip(smallest, speeds, strict=True)}
+    rates = {pool: ground.rate(pool, size) for pool in pools if (size := ground.least_size(pool))}
     best: tuple[float, int, TrainerOption, str] | None = None
     for training in pools:
         for generating in pools:
@@ -52,15 +48,3 @@ def _growing(
         if slower_s > before_s:
             return
         before_s = slower_s
-
-
-def batches_per_s(kinds: Sequence[EngineKind], demands: Sequence[TaskDemand]) -> list[float]:
-    """Batches of all tasks that one engine of each kind generates in a second, each task at its best concurrency."""
-    best: dict[tuple[int, int], float] = {}
-    for column in columns(list(kinds), list(demands)):
-        key = (column.kind, column.task)
-        best[key] = max(best.get(key, 0.0), column.rate)
-    seconds = [0.0] * len(kinds)
-    for (kind, task), rate in best.items():
-        seconds[kind] += demands[task].trajectories / rate
-    return [1.0 / total_s for total_s in seconds]

@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from ortools.linear_solver import pywraplp
 
 from rollart.domain.plan import EngineGroup, Plan
-from rollart.sched.placement.baselines.stage_balance import batches_per_s
-from rollart.sched.placement.columns import EngineKind
 from rollart.sched.placement.ground import Ground
 from rollart.sched.placement.trainers import TrainerOption
 
@@ -68,11 +66,10 @@ def _fastest_engines(free: Mapping[str, int], rates: Mapping[tuple[str, int], fl
 
 
 def _rates_by_device(ground: Ground) -> dict[tuple[str, int], float]:
-    kinds: dict[tuple[str, int], EngineKind] = {}
-    for kind in ground.kinds:
-        kinds.setdefault((_device(ground, kind.pool), kind.tensor_parallel), kind)
-    rates = batches_per_s(list(kinds.values()), ground.demands)
-    return dict(zip(kinds, rates, strict=True))
+    rates: dict[tuple[str, int], float] = {}
+    for engine, rate in zip(ground.engines, ground.batches_per_s, strict=True):
+        rates.setdefault((_device(ground, engine.pool), engine.tensor_parallel), rate)
+    return rates
 
 
 def _device(ground: Ground, pool: str) -> str:
@@ -98,10 +95,14 @@ def placed(ground: Ground, resources: Resources) -> Plan:
         for name in (each for each in free if _device(ground, each) == device):
             count = min(left, free[name] // size)
             if count:
-                groups.append(EngineGroup(name=f"{name}-tp{size}", pool=name, engines=count, tensor_parallel=size))
+                groups.append(replace(_engine(ground, name, size), engines=count))
                 free[name] -= count * size
                 left -= count
     return ground.grid.plan(trainer, groups)
+
+
+def _engine(ground: Ground, pool: str, size: int) -> EngineGroup:
+    return next(e for e in ground.engines if (e.pool, e.tensor_parallel) == (pool, size))
 
 
 def _training_pool(ground: Ground, option: TrainerOption) -> str:

@@ -11,7 +11,7 @@ from rollart.sched.placement.baselines.enumeration import enumeration
 from rollart.sched.placement.baselines.fixed_split import fixed_split
 from rollart.sched.placement.baselines.multi_level import multi_level
 from rollart.sched.placement.baselines.random_search import random_search
-from rollart.sched.placement.baselines.stage_balance import batches_per_s, stage_balance
+from rollart.sched.placement.baselines.stage_balance import stage_balance
 from rollart.sched.placement.baselines.two_phase import chosen_resources, two_phase
 from rollart.sched.placement.ground import ground_of
 from rollart.sched.placement.judge import Judge
@@ -72,9 +72,9 @@ def test_stage_balance_uses_one_pool_to_generate(ground):
 
 
 def test_a_bigger_batch_takes_an_engine_longer(ground):
-    doubled = [replace(demand, trajectories=2 * demand.trajectories) for demand in ground.demands]
-    one, two = batches_per_s(ground.kinds[:1], ground.demands), batches_per_s(ground.kinds[:1], doubled)
-    assert one[0] == pytest.approx(2 * two[0])
+    training = replace(ground.job.training, batch_size=2 * ground.job.training.batch_size)
+    doubled = ground_of(replace(ground.job, training=training), load_scenario(PAPER).workload())
+    assert doubled.batches_per_s == pytest.approx([rate / 2 for rate in ground.batches_per_s], rel=0.05)
 
 
 def step_s(trial):
