@@ -1,5 +1,6 @@
 """Real workers of a scenario: what must be checked and made before they start."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,8 @@ from rollart.exec.execute import Crew
 from rollart.scenario.scenario import Scenario
 from rollart.sim import simulate
 
+LEARNING_FILE = "learning.jsonl"
+"""In a run directory: one line for each training step."""
 PREDICTED_STEPS = 12
 """Steps that are simulated before the run."""
 
@@ -42,3 +45,9 @@ def predicted_step_s(scenario: Scenario, job: Job) -> float:
     """Mean step time by a simulation of the first steps."""
     short = replace(job, steps=min(job.steps, PREDICTED_STEPS), warmup_steps=min(job.warmup_steps, PREDICTED_STEPS - 1))
     return fmean(step.duration_s for step in simulate(short, scenario.workload()).statistics.counted_steps)
+
+
+def learning_curve(path: Path) -> list[dict[str, float]]:
+    """Mean reward by task of every step, in order; of a step that was made again the last time counts."""
+    steps = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [rewards for _, rewards in sorted({step["step"]: step["rewards"] for step in steps}.items())]

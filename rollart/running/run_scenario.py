@@ -6,16 +6,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rollart.domain.errors import InputError
 from rollart.domain.job import Job
 from rollart.exec.execute import Crew, Execution, execute
+from rollart.exec.saved_run import SavedRun
+from rollart.report.figures import draw_rewards
 from rollart.report.run_directory import write_results
 from rollart.report.staging import staged
 from rollart.report.summary import summarize
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.writer import FILE_NAME
 from rollart.running.fakes import FakeTime, fake_crew
-from rollart.running.reals import real_crew
+from rollart.running.reals import LEARNING_FILE, learning_curve, real_crew
 from rollart.scenario.scenario import Scenario
+
+KEPT = ".part-run"
+"""Folder in the run directory of what a run needs to be resumed; gone when the run is complete."""
 
 
 def run_scenario(
@@ -26,12 +32,14 @@ def run_scenario(
     code_version: str = "",
     progress: Callable[[int, int], None] | None = None,
     address: str | None = None,
+    resume: bool = False,
 ) -> tuple[dict[str, Any], RunStatistics]:
     """Run on fake workers, or on real ones where `fake` is None; the summary and the statistics.
 
-    `address`: of a Ray cluster for real workers; None: one is started on this machine.
+    `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
+    that was interrupted in `out`. While a run is under way it is kept in a hidden folder there.
 
-    Raises ScenarioError, CapacityError, TraceError, OutputError, StuckError, or RunInterrupted.
+    Raises ScenarioError, CapacityError, TraceError, OutputError, StuckError, RunLogError, or RunInterrupted.
     """
     job = scenario.job()
 
@@ -39,10 +47,25 @@ def run_scenario(
         if progress is not None:
             progress(version, job.steps)
 
+    saved = SavedRun(out / KEPT)
+    if saved.exists and not resume:
+        raise InputError(f"{out}: holds a run that was interrupted; go on with --resume, or choose another folder")
     with staged(out) as stage, _crew(scenario, job, fake, stage, address) as crew:
-        done = execute(job, crew, log_path=stage / FILE_NAME, code_version=code_version, on_step=on_step)
+        done = execute(
+            job,
+            crew,
+            log_path=stage / FILE_NAME,
+            code_version=code_version,
+            on_step=on_step,
+            saved=saved if fake is not None or resume else None,
+            resume=resume,
+        )
         summary = _summary(done)
         write_results(stage, done.statistics, summary)
+        if (stage / LEARNING_FILE).is_file():
+            title = f"{job.name}, {job.plan.policy.name}: mean reward of what was trained on"
+            draw_rewards(stage / "figures" / "rewards.png", title, learning_curve(stage / LEARNING_FILE))
+    saved.drop()
     return summary, done.statistics
 
 

@@ -23,13 +23,15 @@ class Progress:
         self._file = (folder / "learning.jsonl").open("w", encoding="utf-8")
         self._board = SummaryWriter(str(folder / "tensorboard"))
         self._predicted_step_s = predicted_step_s
-        self._began_s = self._last_s = time.perf_counter()
+        self._began_s = self._first_s = self._last_s = time.perf_counter()
         self._steps: list[StepReport] = []
 
     def step(self, report: StepReport) -> None:
         """A training step has ended."""
         self._steps.append(report)
         self._last_s = time.perf_counter()
+        if len(self._steps) == 1:
+            self._first_s = self._last_s
         line = {
             "step": report.step,
             "time_s": self._last_s - self._began_s,
@@ -49,12 +51,12 @@ class Progress:
         self._board.add_scalar(name, value, step)
 
     def figures(self) -> dict[str, Any]:
-        """Rewards by task, tokens trained on a second, and the step time that was predicted."""
-        passed_s = self._last_s - self._began_s
-        tokens = sum(report.figures["tokens"] for report in self._steps)
+        """Rewards by task, tokens trained on a second behind the first step, and the step time that was predicted."""
+        passed_s = self._last_s - self._first_s
+        tokens = sum(report.figures["tokens"] for report in self._steps[1:])
         return {
             "reward": rewards_of([report.rewards for report in self._steps]),
-            "tokens_per_s": tokens / passed_s if self._steps else None,
+            "tokens_per_s": tokens / passed_s if passed_s else None,
             "predicted_step_time_s": self._predicted_step_s,
         }
 

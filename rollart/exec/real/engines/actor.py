@@ -41,6 +41,7 @@ class EngineProcess:
         self._engine: Any = None
         self._meters: list[Any] = []
         self._broken = False
+        self._suspended = False
 
     async def start(self, version: int, *, suspended: bool) -> None:
         """Load the model; the weights in its folder are called `version`."""
@@ -51,6 +52,7 @@ class EngineProcess:
         self._probe_parameters = backend.probe_parameters()
         self._engine, self._meters = backend.make_engine(self._spec)
         await self._engine.update_weight_version(str(version))
+        self._suspended = suspended
         if suspended:
             await self._engine.pause_generation(mode="keep", clear_cache=False)
         self._begin(self._work())
@@ -58,6 +60,7 @@ class EngineProcess:
     async def collect(self) -> list[Message]:
         """What there is to say, with the counters."""
         messages = await self._outbox.collect()
+        self._count_work()
         return [*messages, ("reading", self._meters[0].reading())] if self._meters else messages
 
     async def submit(self, messages: list[Message]) -> None:
@@ -65,11 +68,16 @@ class EngineProcess:
         for message in messages:
             if message[0] == "turn":
                 self._turns[message[1]] = False
+                self._count_work()
                 self._begin(self._turn(*message[1:]))
             elif message[0] == "abort":
                 self._begin(self._abort(*message[1:]))
             else:
                 self._orders.put_nowait(message)
+
+    def _count_work(self) -> None:
+        if self._meters:
+            self._meters[0].work(bool(self._turns) and not self._suspended)
 
     def _begin(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -96,6 +104,7 @@ class EngineProcess:
         while not output.finished:
             output = queue.get_nowait() or await queue.get()
         del self._turns[command]
+        self._count_work()
         turn = turn_of(output, time.perf_counter() - began_s)
         abort = self._aborts.pop(command, None)
         if abort is None:
@@ -127,10 +136,14 @@ class EngineProcess:
 
     async def _suspend(self, command: int) -> None:
         await self._engine.pause_generation(mode="keep", clear_cache=False)
+        self._suspended = True
+        self._count_work()
         self._outbox.post(("suspended", command))
 
     async def _resume(self, command: int) -> None:
         await self._engine.resume_generation()
+        self._suspended = False
+        self._count_work()
         self._outbox.post(("resumed", command))
 
     async def _pull(self, command: int, version: int, buckets: list[Any]) -> None:

@@ -9,8 +9,8 @@ from vllm.v1.metrics.loggers import StatLoggerBase
 class Meter(StatLoggerBase):
     """Cumulative counters since the process began.
 
-    An iteration's time is not reported: busy time is the time between reports with requests at work, which counts
-    the pause between two iterations as well.
+    vLLM does not tell how long an iteration took: busy time is the time with open requests on an engine that is not
+    suspended, which its process counts by `work`.
     """
 
     def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
@@ -18,7 +18,7 @@ class Meter(StatLoggerBase):
         self._capacity_blocks = 0
         self._config = vllm_config
         self._last_s = time.perf_counter()
-        self._was_running = False
+        self._busy_since_s: float | None = None
         self.busy_s = 0.0
         self.iterations = 0
         self.prefill_tokens = 0
@@ -40,12 +40,9 @@ class Meter(StatLoggerBase):
         del mm_cache_stats, engine_idx
         now = time.perf_counter()
         passed_s, self._last_s = now - self._last_s, now
-        if self._was_running:
-            self.busy_s += passed_s
         if scheduler_stats is not None:
             self.running = scheduler_stats.num_running_reqs
             self.waiting = scheduler_stats.num_waiting_reqs
-            self._was_running = self.running > 0
             self.kv_block_s += scheduler_stats.kv_cache_usage * self.capacity_blocks * passed_s
         if iteration_stats is not None:
             self.iterations += 1
@@ -54,6 +51,13 @@ class Meter(StatLoggerBase):
             self.cached_tokens += prompt.cached_tokens
             self.decode_tokens += iteration_stats.num_generation_tokens
             self.preemptions += iteration_stats.num_preempted_reqs
+
+    def work(self, has_work: bool) -> None:
+        """From now on the engine has something to do, or has nothing."""
+        now = time.perf_counter()
+        if self._busy_since_s is not None:
+            self.busy_s += now - self._busy_since_s
+        self._busy_since_s = now if has_work else None
 
     def log_engine_initialized(self) -> None:
         """Nothing is logged."""

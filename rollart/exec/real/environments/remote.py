@@ -61,7 +61,8 @@ class Remote:
 
 
 def _observation(answer: dict[str, Any]) -> Observation:
-    text, reward, done = answer.get("text"), answer.get("reward", 0.0), answer.get("done", False)
+    text: Any = answer.get("text")
+    reward, done = answer.get("reward", 0.0), answer.get("done", False)
     is_ids = isinstance(text, list) and all(isinstance(each, int) for each in text)
     if not (isinstance(text, str) or is_ids):
         raise ValueError(f"the server's text is {str(text)[:100]}; must be text or a list of token ids")

@@ -29,7 +29,7 @@ def save_checkpoint(learner: Learner, folder: Path, version: int, *, write: bool
     stage.mkdir(parents=True)
     save_file(model, stage / MODEL)
     save_file(moments, stage / OPTIMIZER)
-    state = {"version": version, "schedule_steps": learner.schedule.last_epoch}
+    state = {"version": version, "steps_done": learner.steps_done}
     (stage / STATE).write_text(json.dumps(state), encoding="utf-8")
     learner.policy.model.config.save_pretrained(stage)
     shutil.rmtree(folder, ignore_errors=True)
@@ -47,8 +47,7 @@ def load_checkpoint(learner: Learner, folder: Path) -> int:
         for name, parameter in learner.policy.model.named_parameters():
             _fill(parameter, model[name])
     _restore_moments(learner, moments)
-    learner.schedule.last_epoch = int(state["schedule_steps"]) - 1
-    learner.schedule.step()
+    learner.steps_done = int(state["steps_done"])
     return int(state["version"])
 
 

@@ -56,9 +56,8 @@ class Learner:
         self.optimizer = torch.optim.AdamW(
             policy.parameters(), lr=learning.learning_rate, weight_decay=learning.weight_decay
         )
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: rate_share(step, steps, learning)
-        )
+        self._steps = steps
+        self.steps_done = 0
 
     def step(self, rows: Sequence[Row], version: int) -> dict[str, float]:
         """Train on a batch under weights `version`; what there is to watch, by name."""
@@ -77,9 +76,11 @@ class Learner:
             lags.append(batch.lag)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self._learning.max_gradient_norm)
         norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+        rate = self._learning.learning_rate * rate_share(self.steps_done, self._steps, self._learning)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
         self.optimizer.step()
-        rate = self.schedule.get_last_lr()[0]
-        self.schedule.step()
+        self.steps_done += 1
         return {
             "loss": sums["loss"],
             "clip_share": sums["clipped"],

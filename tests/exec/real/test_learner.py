@@ -1,0 +1,123 @@
+"""One step of the trainer: what is cut how must not change what is learnt."""
+
+import random
+
+import pytest
+import torch
+
+from rollart.domain.execution import Learning, Reduction
+from rollart.exec.real.trainer.learner import Learner, effective_sizes, rate_share, token_weights
+from rollart.exec.real.trainer.rows import Row
+from tests.exec.real.models import tiny_policy
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def rows(count=7):
+    chance = random.Random(3)
+    made = []
+    for number in range(count):
+        length = chance.randint(4, 15)
+        task = "free" if number % 2 else "masked"
+        tokens = [chance.choice([3, 4, 5]) for _ in range(length)]
+        generated = [False, False, *(chance.random() < 0.6 for _ in range(length - 3)), True]
+        made.append(
+            Row(
+                task=task,
+                group=number // 2,
+                tokens=tokens,
+                made=generated,
+                logprobs=[-chance.random() if each else 0.0 for each in generated],
+                versions=[chance.randint(3, 5) if each else -1 for each in generated],
+                reward=0.0,
+                advantage=chance.gauss(0, 1),
+            )
+        )
+    return made
+
+
+def learner(budget=10_000, **changes):
+    settings = {"learning_rate": 1e-2, "entropy_bonus": 0.01, "max_gradient_norm": 1e9, **changes}
+    return Learner(tiny_policy(), ("free", "masked"), Learning(**settings), 10, budget)
+
+
+def gradients(made, each_rows):
+    told = made.step(each_rows, 5)
+    return told, [parameter.grad.clone() for parameter in made.policy.parameters() if parameter.grad is not None]
+
+
+@pytest.mark.parametrize("reduction", list(Reduction))
+@pytest.mark.parametrize("budget", [1, 20, 60])
+def test_micro_batches_do_not_change_the_gradient(reduction, budget):
+    told, whole = gradients(learner(reduction=reduction), rows())
+    cut_told, cut = gradients(learner(budget, reduction=reduction), rows())
+    assert cut_told["loss"] == pytest.approx(told["loss"], abs=1e-6)
+    for one, other in zip(cut, whole, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_ranks_together_have_the_gradient_of_one():
+    _, whole = gradients(learner(), rows())
+    parts = []
+    for rank in (0, 1):
+        made = learner()
+        made._rank, made._ranks = rank, 2
+        parts.append(gradients(made, rows())[1])
+    for one, other, both in zip(*parts, whole, strict=True):
+        torch.testing.assert_close((one + other) / 2, both, rtol=1e-4, atol=1e-6)
+
+
+def test_masked_tokens_have_no_probability():
+    policy = tiny_policy()
+    zero = torch.zeros(1, dtype=torch.long)
+    logprobs = policy(torch.tensor([[3, 4]]), zero, zero, zero + 1)[0]
+    assert logprobs[[3, 4, 5]].exp().sum().item() == pytest.approx(1.0, abs=1e-5)
+    assert torch.isinf(logprobs[[0, 1, 2, 6, 11]]).all()
+
+
+def test_temperature_is_that_of_sampling():
+    zero = torch.zeros(1, dtype=torch.long)
+    plain = tiny_policy(allowed=((),))(torch.tensor([[3]]), zero, zero, zero)
+    warm = tiny_policy(allowed=((),), temperature=2.0)(torch.tensor([[3]]), zero, zero, zero)
+    torch.testing.assert_close(warm, torch.log_softmax(plain / 2.0, dim=-1))
+
+
+def test_good_actions_become_likelier():
+    made = learner(learning_rate=1e-2, entropy_bonus=0.0)
+    good = Row(
+        task="masked",
+        group=0,
+        tokens=[3, 4],
+        made=[False, True],
+        logprobs=[0.0, -1.0],
+        versions=[-1, 0],
+        reward=1.0,
+        advantage=1.0,
+    )
+    zero = torch.zeros(1, dtype=torch.long)
+
+    def probability():
+        return made.policy(torch.tensor([[3, 4]]), zero, zero, zero + 1)[0, 4].exp().item()
+
+    before = probability()
+    made.step([good], 0)
+    assert probability() > before
+
+
+def test_weights_add_up_to_one():
+    batch = rows()
+    for reduction in Reduction:
+        weights = token_weights(batch, reduction)
+        assert sum(weights[id(row)] * row.made_tokens for row in batch) == pytest.approx(1.0)
+
+
+def test_the_learning_rate_rises_and_falls():
+    learning = Learning(warmup_steps=1, final_learning_rate_share=0.5)
+    assert [rate_share(step, 5, learning) for step in range(6)] == [0.5, 0.875, 0.75, 0.625, 0.5, 0.5]
+
+
+def test_effective_shares_are_told_by_lag():
+    sizes = effective_sizes(torch.tensor([1.0, 1.0, 1.0, 3.0]), torch.tensor([0, 0, 1, 1]))
+    assert sizes == pytest.approx(
+        {"effective_share": 36 / 48, "effective_share_lag_0": 1.0, "effective_share_lag_1": 16 / 20}
+    )
