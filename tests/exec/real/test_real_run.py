@@ -1,0 +1,67 @@
+"""Runs on real engines, environments and a real trainer, on this machine."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from rollart import api
+from rollart.domain.events import EngineLost, EnvironmentFailed, TrainerLost
+from rollart.runlog.reader import records
+
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+LAPTOP = Path(__file__).resolve().parents[3] / "experiments/scenarios/laptop.yaml"
+SMALL = ["training.batch_size=32", "policy.recovery.checkpoint_every=2"]
+
+
+def ancestors(pid):
+    """Processes that a process descends from."""
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        yield pid
+
+
+def kill(name):
+    """Kill -9 the first process of this name, which is its title, among the descendants of this one."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            title = (folder / "cmdline").read_bytes().decode(errors="replace")
+            ours = title.startswith(f"ray::{name}") and os.getpid() in ancestors(int(folder.name))
+        except OSError:
+            continue
+        if ours:
+            os.kill(int(folder.name), signal.SIGKILL)
+            return
+    pytest.fail(f"no process {name}")
+
+
+def test_engines_hold_the_weights_of_the_trainer_and_the_log_keeps_its_promises(tmp_path):
+    scenario = api.load_scenario(LAPTOP, [*SMALL, "steps=3"])
+    summary = api.run(scenario, out=tmp_path / "run").summary
+    assert summary["driver"] == "exec"
+    assert summary["trajectories"]["trained"] == 96
+    assert 0.0 < summary["logprob_gap"]["max"] < 1e-4
+    assert set(summary["reward"]) == {"FrozenLake", "counting"}
+    assert summary["predicted_step_time_s"] > 0.0
+    assert api.check(tmp_path / "run").ok
+    assert (tmp_path / "run/figures/rewards.png").stat().st_size > 10_000
+
+
+def test_whatever_is_killed_comes_back_and_nothing_is_lost(tmp_path):
+    victims = {2: "EngineProcess", 5: "EnvironmentHost", 8: "TrainerProcess"}
+
+    def progress(version, _):
+        if version in victims:
+            kill(victims.pop(version))
+
+    scenario = api.load_scenario(LAPTOP, [*SMALL, "steps=14"])
+    summary = api.run(scenario, out=tmp_path / "run", progress=progress).summary
+    assert victims == {}
+    assert summary["trajectories"]["trained"] == 14 * 32
+    assert summary["trajectories"]["failed"] == 0
+    assert summary["logprob_gap"]["max"] < 1e-4
+    kinds = {type(record) for _, _, record in records(tmp_path / "run/runlog.parquet")}
+    assert {EngineLost, EnvironmentFailed, TrainerLost} <= kinds
+    assert api.check(tmp_path / "run").ok
