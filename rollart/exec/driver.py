@@ -10,9 +10,10 @@ from typing import Protocol
 
 from rollart.domain.commands import StopRun
 from rollart.domain.errors import InvariantError, RunInterrupted, StuckError
-from rollart.domain.events import Event, RunStarted, TrainingEnded
+from rollart.domain.events import Event, RunResumed, RunStarted, TrainingEnded
+from rollart.exec.carried import CarriedCounters
 from rollart.exec.clocks import RunClock
-from rollart.exec.ports import Desk, WorkerFactory
+from rollart.exec.ports import Desk, ResumePoint, WorkerFactory
 from rollart.runlog.samples import Sample
 from rollart.sched.controller import Controller
 from rollart.sched.dispatch import Dispatch, Log
@@ -42,8 +43,13 @@ class Driver:
         *,
         folder: Path | None = None,
         on_step: OnStep | None = None,
+        resume: ResumePoint | None = None,
+        counters: CarriedCounters | None = None,
     ) -> None:
+        """With `resume` the run goes on from there; `counters` have what was counted before."""
         self.controller = controller
+        self._resume = resume
+        self._counters = counters or CarriedCounters()
         self._log = log
         self._clock = clock
         self._on_step = on_step
@@ -72,7 +78,8 @@ class Driver:
 
     def interrupt(self) -> None:
         """End the run where it is; `run` raises RunInterrupted."""
-        self.fail(RunInterrupted("the run was stopped"))
+        done = self.controller.state.trained
+        self.fail(RunInterrupted(f"the run was stopped after step {done}; go on with --resume"))
 
     async def run(self) -> None:
         """Drive until the controller stops the run.
@@ -80,14 +87,20 @@ class Driver:
         Raises what ended it early: StuckError when no engine is left, RunInterrupted, or an error of a worker.
         """
         try:
-            await self.workers.start()
-            self._dispatch.carry_out_by({**self.workers.orders(), StopRun: lambda _: self._clock.stop()})
-            self.report(RunStarted())
+            await self._begin()
             await self._let_time_pass()
             self._write_samples()
         finally:
             self._failed = True
             await self.workers.stop()
+
+    async def _begin(self) -> None:
+        if self._resume is None:
+            await self.workers.start()
+        else:
+            await self.workers.resume(self._resume)
+        self._dispatch.carry_out_by({**self.workers.orders(), StopRun: lambda _: self._clock.stop()})
+        self.report(RunStarted() if self._resume is None else RunResumed())
 
     async def _let_time_pass(self) -> None:
         try:
@@ -108,4 +121,4 @@ class Driver:
 
     def _write_samples(self) -> None:
         for sample in self.workers.samples():
-            self._log.sample(self._clock.now, sample)
+            self._log.sample(self._clock.now, self._counters.plus(sample))

@@ -2,11 +2,9 @@
 
 import asyncio
 import resource
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,16 @@ from typing import Any
 from rollart.domain.job import Job
 from rollart.exec.clocks import RunClock
 from rollart.exec.driver import Driver, OnStep
+from rollart.exec.interruption import interruptible
+from rollart.exec.keeping import Keeper
 from rollart.exec.ports import WorkerFactory
+from rollart.exec.restoring import Restored, restore
+from rollart.exec.saved_run import SavedRun
 from rollart.runlog.header import RunHeader
 from rollart.runlog.reducer import Reducer
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.writer import RunLogWriter, Sink
+from rollart.sched.config import ControllerConfig
 from rollart.sched.controller import Controller
 from rollart.sched.run_header import run_header
 from rollart.sched.setup import controller_config
@@ -69,55 +72,77 @@ def execute(
     code_version: str = "",
     on_step: OnStep | None = None,
     sinks: tuple[Sink, ...] = (),
+    saved: SavedRun | None = None,
+    resume: bool = False,
 ) -> Execution:
     """Run a job; the run log goes to `log_path`, complete or not at all.
 
-    Ctrl-C ends the run with RunInterrupted.
+    `saved`: where the run is kept while it is under way; with `resume` it goes on from there. Ctrl-C ends the run with
+    RunInterrupted.
     """
     config = controller_config(job)
     header = run_header(job, config, driver="exec", code_version=code_version)
     reducer = Reducer(header)
     started_s, cpu_s = time.perf_counter(), time.process_time()
-
-    async def drive(log: RunLogWriter) -> Driver:
-        clock = crew.make_clock(0.0)
-        driver = Driver(Controller(config), log, clock, crew.make_workers(clock), on_step=on_step)
-        with _interruptible(driver):
-            await driver.run()
-        return driver
-
     with RunLogWriter(log_path, header, (reducer, *sinks)) as log:
-        driver = asyncio.run(drive(log))
+        restored = _restored(config, header, log, saved, resume=resume)
+        over = restored.controller.state.stopped
+        driver = None if over else asyncio.run(_drive(crew, restored, log, saved, on_step))
     statistics = reducer.statistics()
     use = DriverUse(
         wall_s=time.perf_counter() - started_s,
         cpu_s=time.process_time() - cpu_s,
-        events=driver.events,
+        events=driver.events if driver else 0,
         turns=statistics.turns,
         peak_rss_mb=_peak_rss_mb(),
     )
-    return Execution(header=header, statistics=statistics, use=use, figures=driver.workers.figures())
+    figures = driver.workers.figures() if driver else {}
+    return Execution(header=header, statistics=statistics, use=use, figures=figures)
 
 
-class _interruptible:
-    """While the block runs, the first Ctrl-C ends the run in good order; a second one does what it always does."""
+def _restored(
+    config: ControllerConfig, header: RunHeader, log: RunLogWriter, saved: SavedRun | None, *, resume: bool
+) -> Restored:
+    """The run so far: nothing, or what was saved."""
+    if saved is not None and resume:
+        saved.check(header)
+        return restore(saved, config, log)
+    if saved is not None:
+        saved.begin(header)
+    return Restored(controller=Controller(config))
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
 
-    def __enter__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        # Signals can be handled in the main thread only.
-        with suppress(NotImplementedError, ValueError, RuntimeError):
-            self._loop.add_signal_handler(signal.SIGINT, self._interrupt)
+async def _drive(
+    crew: Crew, restored: Restored, log: RunLogWriter, saved: SavedRun | None, on_step: OnStep | None
+) -> Driver:
+    keeper = Keeper(saved, log, restored)
 
-    def _interrupt(self) -> None:
-        self._loop.remove_signal_handler(signal.SIGINT)
-        self._driver.interrupt()
+    def step_ended(version: int, now: float) -> None:
+        keeper.step_ended(version)
+        if on_step is not None:
+            on_step(version, now)
 
-    def __exit__(self, *_: object) -> None:
-        with suppress(NotImplementedError, ValueError, RuntimeError):
-            self._loop.remove_signal_handler(signal.SIGINT)
+    error: BaseException | None = None
+    try:
+        clock = crew.make_clock(restored.time_s)
+        driver = Driver(
+            restored.controller,
+            keeper.log,
+            clock,
+            crew.make_workers(clock),
+            folder=keeper.workers_folder,
+            on_step=step_ended,
+            resume=restored.point() if restored.records else None,
+            counters=restored.counters,
+        )
+        with interruptible(driver.interrupt):
+            await driver.run()
+        return driver
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        keeper.close(error)
 
 
 def _peak_rss_mb() -> float:

@@ -48,3 +48,4 @@ class FakeHost:
         del point
         for worker in self.workers.engines:
             worker.kill()
+        self.workers.trainer.up = False
