@@ -130,16 +130,20 @@ def run(
     *,
     out: str | Path,
     fake: FakeTime | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> Run:
     """Run a scenario (or a scenario file) on real workers, or on fake ones; writes a run directory.
 
-    Raises ScenarioError, CapacityError, TraceError, OutputError, StuckError, or RunInterrupted after Ctrl-C.
+    `resume`: go on with the run that was interrupted in `out`. Raises ScenarioError, CapacityError, TraceError,
+    OutputError, StuckError, RunLogError, or RunInterrupted after Ctrl-C.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(Path(scenario))
     folder = Path(out)
-    summary, statistics = run_scenario(scenario, out=folder, fake=fake, code_version=code_version(), progress=progress)
+    summary, statistics = run_scenario(
+        scenario, out=folder, fake=fake, code_version=code_version(), progress=progress, resume=resume
+    )
     return Run(summary=summary, statistics=statistics, folder=folder)
 
 
