@@ -82,12 +82,16 @@ def bench_job(engines: int, steps: int, trajectories_per_engine: int = 64) -> Jo
     )
 
 
+def bench_workload() -> ProfileWorkload:
+    """The workload of the benchmark."""
+    return ProfileWorkload(profile_from_mapping(_PROFILE, "bench profile"), 0)
+
+
 def bench_run(engines: int, steps: int, trajectories_per_engine: int = 64) -> SimulationResult:
     """Simulate the benchmark with the run log written to a temporary folder."""
-    workload = ProfileWorkload(profile_from_mapping(_PROFILE, "bench profile"), 0)
     with tempfile.TemporaryDirectory() as folder:
         job = bench_job(engines, steps, trajectories_per_engine)
-        return simulate(job, workload, log_path=Path(folder) / "runlog.parquet")
+        return simulate(job, bench_workload(), log_path=Path(folder) / "runlog.parquet")
 
 
 def bare_simpy_events_per_s() -> float:
