@@ -14,6 +14,9 @@ def profile(
     times: Annotated[
         Path | None, typer.Option(help="Profile that gives the times which the trace lacks, and their sources.")
     ] = None,
+    context_limit: Annotated[
+        int | None, typer.Option(min=2, help="Longest context, in tokens, that the trace was recorded under or cut to.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the profile [that of its file].")] = None,
     source: Annotated[str | None, typer.Option(help="What the figures' source says [name of the trace file].")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad line.")] = False,
@@ -26,7 +29,13 @@ def profile(
 
     borrowed = None if times is None else load_document(times)
     reader = TraceReader(trace, strict=strict)
-    document = fit_profile(reader, name=name or out.stem, source=source or trace.name, times=borrowed)
+    document = fit_profile(
+        reader,
+        name=name or out.stem,
+        source=source or trace.name,
+        times=borrowed,
+        context_limit_tokens=context_limit,
+    )
     write_profile(out, document)
     for task, keys in document["tasks"].items():
         rows = [
@@ -36,11 +45,14 @@ def profile(
                 of["tail"]["family"] if "tail" in of else "-",
                 *(number(of.get(share, 0.0)) for share in ("prompt_share", "member_share", "turns_correlation")),
                 "yes" if "by_turn" in of else "-",
+                ", ".join(map(str, of.get("from_turns", ()))) or "-",
             )
             for figure, of in keys.items()
             if isinstance(of, dict) and "quantiles" in of
         ]
-        show_table(task, ("figure", "quantiles", "tail", "prompt", "member", "with turns", "by turn"), rows)
+        show_table(
+            task, ("figure", "quantiles", "tail", "prompt", "member", "with turns", "by turn", "from turns"), rows
+        )
     if reader.bad_lines:
         typer.echo(f"{reader.bad_lines} bad lines left out; first: {reader.errors[0]}", err=True)
     typer.echo(f"wrote {out}", err=True)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rollart.workload.profile import FailureRates, Figure, Profile, TaskProfile
+from rollart.workload.quantiles import QuantileFunction
 
 FIGURES = ("turns", "prompt_tokens", "observation_tokens", "output_tokens", "env_s", "reset_s", "reward_s")
 CALLS = ("reset", "step")
@@ -66,16 +67,20 @@ class Knobs:
 
     def _figure(self, name: str, figure: Figure, step: int) -> Figure:
         scale, growth = self.tail_scales.get(name, 1.0), (1.0 + self.drifts.get(name, 0.0)) ** step
-        knee = figure.law.at(TAIL_SCORE)
         least, most = _LEAST.get(name, 0.0), _MOST.get(name, _LARGEST)
 
-        def turn(value: float) -> float:
-            stretched = knee + scale * (value - knee) if value > knee else value
-            return min(max(stretched * growth, least), most)
+        def turned(law: QuantileFunction) -> QuantileFunction:
+            knee = law.at(TAIL_SCORE)
 
-        law = figure.law.reshaped(turn, _TAIL_SCORES if scale != 1.0 else ())
+            def turn(value: float) -> float:
+                stretched = knee + scale * (value - knee) if value > knee else value
+                return min(max(stretched * growth, least), most)
+
+            return law.reshaped(turn, _TAIL_SCORES if scale != 1.0 else ())
+
+        laws = {turns: turned(law) for turns, law in figure.from_turns.items()}
         changes = [f"tail x {scale:g}"] * (scale != 1.0) + [f"x {growth:g} by drift"] * (growth != 1.0)
-        return replace(figure, law=law, source="; ".join((figure.source, *changes)))
+        return replace(figure, law=turned(figure.law), from_turns=laws, source="; ".join((figure.source, *changes)))
 
     def _rates(self, call: str, rates: FailureRates) -> FailureRates:
         failed = self.failure_rates.get(call)

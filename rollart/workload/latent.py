@@ -6,12 +6,15 @@ normal may in turn be r * (score of the number of turns) + sqrt(1 - r^2) * noise
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rollart.workload.profile import Figure
+from rollart.workload.quantiles import QuantileFunction
 
 _ROW_WIDTH = 64.0
 """Distance in score between the laws of two figures; no score lies outside +-32."""
@@ -55,9 +58,9 @@ class TurnLatents:
         self._with_turns = [m * r for m, r in zip(members, with_turns, strict=True)]
         rest = [max(0.0, 1.0 - figure.prompt_share - figure.member_share) for figure in figures]
         self._turn = np.sqrt(np.array(rest))[:, np.newaxis]
-        self._logarithmic = [figure.law.logarithmic for figure in figures]
         self._factors = [(row, figure.by_turn) for row, figure in enumerate(figures) if figure.by_turn is not None]
-        self._axis, self._values = _side_by_side(figures)
+        self._least_turns = sorted({turns for figure in figures for turns in figure.from_turns})
+        self._laws = [_side_by_side([figure.law_at(turns) for figure in figures]) for turns in (0, *self._least_turns)]
 
     def values(
         self,
@@ -77,8 +80,9 @@ class TurnLatents:
             )
         ]
         scores = turn_noise * self._turn + np.array(levels)[:, np.newaxis]
-        values: NDArray[np.float64] = np.interp(scores, self._axis, self._values)
-        for row, logarithmic in enumerate(self._logarithmic):
+        laws = self._laws[bisect_right(self._least_turns, turn_noise.shape[1])]
+        values: NDArray[np.float64] = np.interp(scores, laws.axis, laws.values)
+        for row, logarithmic in enumerate(laws.logarithmic):
             if logarithmic:
                 np.exp(values[row], out=values[row])
         for row, factors in self._factors:
@@ -86,13 +90,20 @@ class TurnLatents:
         return values
 
 
-def _side_by_side(figures: Sequence[Figure]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+class _Laws(NamedTuple):
+    """One law a row."""
+
+    axis: NDArray[np.float64]
+    values: NDArray[np.float64]
+    logarithmic: list[bool]
+
+
+def _side_by_side(laws: Sequence[QuantileFunction]) -> _Laws:
     """Nodes of all laws on one axis; each is level beyond its outermost nodes."""
     axis: list[float] = []
     values: list[float] = []
-    for row, figure in enumerate(figures):
-        law = figure.law
+    for row, law in enumerate(laws):
         scores = [-0.49 * _ROW_WIDTH, *law.scores, 0.49 * _ROW_WIDTH]
         axis += [row * _ROW_WIDTH + score for score in scores]
         values += [law.values[0], *law.values, law.values[-1]]
-    return np.array(axis), np.array(values)
+    return _Laws(np.array(axis), np.array(values), [law.logarithmic for law in laws])

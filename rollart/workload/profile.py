@@ -5,7 +5,7 @@ that text stays in the file and in `Figure.source`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rollart.workload.by_turn import TurnFactors
 from rollart.workload.quantiles import QuantileFunction
@@ -31,6 +31,13 @@ class Figure:
     """Of the member's part with the trajectory's number of turns, both as latent normals; per-turn figures only."""
     by_turn: TurnFactors | None = None
     """What a draw of turn k is multiplied by; per-turn figures only."""
+    from_turns: Mapping[int, QuantileFunction] = field(default_factory=dict)
+    """Laws of trajectories with at least so many turns, in place of `law`; per-turn figures only."""
+
+    def law_at(self, turns: int) -> QuantileFunction:
+        """The law of a trajectory with this number of turns."""
+        lowest = max((least for least in self.from_turns if least <= turns), default=None)
+        return self.law if lowest is None else self.from_turns[lowest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

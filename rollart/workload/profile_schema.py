@@ -52,30 +52,21 @@ class _TailKeys(BaseModel):
     parameter: float = Field(gt=0.0, le=100.0)
 
 
-class _FigureKeys(_Sourced):
+class _LawKeys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     quantiles: dict[float, Annotated[float, Field(le=_LARGEST)]] = Field(min_length=1)
     tail: _TailKeys | None = None
     min: float = Field(default=0.0, ge=0.0)
     max: float | None = Field(default=None, ge=0.0, le=_LARGEST)
-    prompt_share: Share = 0.0
-    member_share: Share = 0.0
-    turns_correlation: float = Field(default=0.0, ge=-1.0, le=1.0)
-    by_turn: dict[Annotated[int, Field(le=_MOST_TURNS)], float] | None = None
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _rising(self) -> Self:
         check_quantiles(sorted(self.quantiles.items()), self.min, self.largest())
         top = max(self.quantiles)
         if self.tail is not None and not math.isclose(self.tail.start, top):
             raise ValueError(f"tail.from is {self.tail.start:g}; must be the highest quantile given, {top:g}")
         if self.tail is not None and top >= 1.0:
             raise ValueError("has a tail behind its maximum; leave out the quantile 1")
-        if self.prompt_share + self.member_share > 1.0:
-            raise ValueError(f"prompt_share + member_share is {self.prompt_share + self.member_share:g}; at most 1")
-        if self.turns_correlation and not self.member_share:
-            raise ValueError("has a turns_correlation but no member_share, which is the part that it correlates")
-        if self.by_turn is not None:
-            TurnFactors(self.by_turn)
         return self
 
     def largest(self) -> float:
@@ -84,17 +75,45 @@ class _FigureKeys(_Sourced):
             return self.max
         return math.inf if self.tail is None else _LARGEST
 
+    def law(self) -> QuantileFunction:
+        """As a quantile function."""
+        tail = Tail(family=self.tail.family, parameter=self.tail.parameter) if self.tail else None
+        return QuantileFunction(self.quantiles, tail=tail, minimum=self.min, maximum=self.largest())
+
+
+class _FigureKeys(_Sourced, _LawKeys):
+    prompt_share: Share = 0.0
+    member_share: Share = 0.0
+    turns_correlation: float = Field(default=0.0, ge=-1.0, le=1.0)
+    by_turn: dict[Annotated[int, Field(le=_MOST_TURNS)], float] | None = None
+    from_turns: dict[Annotated[int, Field(ge=2, le=_MOST_TURNS)], _LawKeys] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.prompt_share + self.member_share > 1.0:
+            raise ValueError(f"prompt_share + member_share is {self.prompt_share + self.member_share:g}; at most 1")
+        if self.turns_correlation and not self.member_share:
+            raise ValueError("has a turns_correlation but no member_share, which is the part that it correlates")
+        if self.turns_correlation and self.from_turns:
+            raise ValueError("has turns_correlation and from_turns; one of them must say how it goes with the turns")
+        if self.by_turn is not None:
+            TurnFactors(self.by_turn)
+        return self
+
+    def smallest_quantile(self) -> float:
+        """Of all its laws."""
+        return min(min(law.quantiles.values()) for law in (self, *self.from_turns.values()))
+
     def figure(self) -> Figure:
         """As a figure of the domain."""
-        tail = Tail(family=self.tail.family, parameter=self.tail.parameter) if self.tail else None
-        law = QuantileFunction(self.quantiles, tail=tail, minimum=self.min, maximum=self.largest())
         return Figure(
-            law=law,
+            law=self.law(),
             prompt_share=self.prompt_share,
             member_share=self.member_share,
             source=self.provenance(),
             turns_correlation=self.turns_correlation,
             by_turn=None if self.by_turn is None else TurnFactors(self.by_turn),
+            from_turns={turns: keys.law() for turns, keys in sorted(self.from_turns.items())},
         )
 
 
@@ -154,14 +173,16 @@ class _TaskKeys(BaseModel):
     def _one_draw_each(self) -> Self:
         for name in ("turns", "prompt_tokens", "reset_s", "reward_s"):
             figure: _FigureKeys = getattr(self, name)
-            if figure.by_turn is not None or figure.turns_correlation:
-                raise ValueError(f"{name} is drawn once a trajectory; by_turn and turns_correlation are for turns")
+            if figure.by_turn is not None or figure.turns_correlation or figure.from_turns:
+                raise ValueError(
+                    f"{name} is drawn once a trajectory; by_turn, turns_correlation and from_turns are for turns"
+                )
         return self
 
     @model_validator(mode="after")
     def _countable(self) -> Self:
         for name in ("turns", "prompt_tokens", "output_tokens"):
-            smallest = min(getattr(self, name).quantiles.values())
+            smallest = getattr(self, name).smallest_quantile()
             if smallest < 1.0:
                 raise ValueError(f"{name} falls to {smallest:g}; must stay >= 1")
         most_turns = self.turns.figure().law.quantile(1.0)

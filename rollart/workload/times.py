@@ -36,7 +36,9 @@ class DrawnTimes:
         reset_z, env_z, reward_z = draw.standard_normal(3).tolist()
         shared = law.env_s.prompt_share + law.env_s.member_share
         scores = math.sqrt(shared) * env_z + math.sqrt(1.0 - shared) * draw.standard_normal(turns)
-        return Times(law.reset_s.law.at(reset_z), law.env_s.law.at_all(scores).tolist(), law.reward_s.law.at(reward_z))
+        return Times(
+            law.reset_s.law.at(reset_z), law.env_s.law_at(turns).at_all(scores).tolist(), law.reward_s.law.at(reward_z)
+        )
 
     def _law(self, task: str) -> TaskProfile:
         tasks = self._profile.tasks

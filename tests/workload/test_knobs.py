@@ -25,6 +25,16 @@ def test_a_scaled_tail_leaves_the_body_and_stretches_what_is_above(profile: Prof
         assert turned.quantile(p) == pytest.approx(knee + 3.0 * (law.quantile(p) - knee), rel=0.01)
 
 
+def test_every_law_of_a_figure_is_turned(document: dict[str, Any]) -> None:
+    document["tasks"]["maze"]["env_s"] = {
+        "quantiles": {0.5: 1.0},
+        "from_turns": {4: {"quantiles": {0.5: 3.0}}},
+        "guess": True,
+    }
+    env_s = Knobs(drifts={"env_s": 1.0}).turned(profile_from_mapping(document, "p"), 2).tasks["maze"].env_s
+    assert (env_s.law_at(3).at(0.0), env_s.law_at(4).at(0.0)) == (pytest.approx(4.0), pytest.approx(12.0))
+
+
 def test_drift_compounds_from_step_to_step(document: dict[str, Any]) -> None:
     for name in ("reset_failures", "step_failures"):
         document["tasks"]["maze"][name] = {"source": "test"}

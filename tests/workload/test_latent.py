@@ -58,6 +58,16 @@ def test_factors_of_the_turn_multiply_what_is_drawn() -> None:
     assert (multiplied / without).tolist() == pytest.approx([4.0, 2.0, 1.0, 1.0, 1.0])
 
 
+def test_long_trajectories_may_have_a_law_of_their_own() -> None:
+    short, middle, long = (QuantileFunction({0.5: value}) for value in (5.0, 70.0, 900.0))
+    own = replace(figure(short), from_turns={3: middle, 8: long})
+    latents = TurnLatents([figure(short), own])
+    for turns, value in ((1, 5.0), (2, 5.0), (3, 70.0), (7, 70.0), (8, 900.0), (50, 900.0)):
+        drawn = latents.values(0.0, 0.0, (0.0, 0.0), np.zeros((2, turns)))
+        assert np.all(drawn[0] == pytest.approx(5.0)) and np.all(drawn[1] == pytest.approx(value))
+        assert own.law_at(turns).quantile(0.5) == pytest.approx(value)
+
+
 def test_factors_go_on_level_beyond_any_number_of_turns() -> None:
     factors = TurnFactors({1: 2.0, 3: 0.5})
     assert factors.upto(3).tolist() == pytest.approx([2.0, 2.0, 1.0])

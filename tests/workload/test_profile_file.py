@@ -63,6 +63,10 @@ def change(document: dict[str, Any], key: str, value: object) -> None:
         ("turns.quantiles", {0.5: 20_000}, "tasks.maze: turns goes beyond 10000; set its max to 10000 or less"),
         ("env_s.quantiles", {0.5: 1e12}, "env_s.quantiles.0.5 is 1000000000000.0; input should be less than or equal"),
         ("schema", 2, "schema is 2; input should be 1"),
+        ("output_tokens.from_turns", {1: {"quantiles": {0.5: 9}}}, "from_turns.1"),
+        ("output_tokens.from_turns", {2: {"quantiles": {0.5: 0}}}, "maze: output_tokens falls to 0; must stay >= 1"),
+        ("output_tokens.from_turns", {2: {"quantiles": {0.1: 9, 0.9: 3}}}, "from_turns.2: value 3 at p = 0.9 is below"),
+        ("turns.from_turns", {2: {"quantiles": {0.5: 9}}}, "maze: turns is drawn once a trajectory; by_turn, turns_c"),
     ],
 )
 def test_a_wrong_key_is_one_line(document: dict[str, Any], key: str, value: object, message: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from rollart.domain.errors import TraceError
 from rollart.workload.fit.figure import Context, fit_figure
-from rollart.workload.fit.level import level_factors
+from rollart.workload.fit.level import level_factors, levelled
 from rollart.workload.fit.observed import Floats, Observed, observe
 from rollart.workload.fit.rates import compaction_keys, failure_keys, success_keys
 from rollart.workload.fit.scores import normal_scores
@@ -23,12 +23,18 @@ _PROVENANCE = {"observation_tokens": "prompt_tokens"}
 
 
 def fit_profile(
-    trajectories: Iterable[TraceTrajectory], *, name: str, source: str, times: Mapping[str, Any] | None = None
+    trajectories: Iterable[TraceTrajectory],
+    *,
+    name: str,
+    source: str,
+    times: Mapping[str, Any] | None = None,
+    context_limit_tokens: int | None = None,
 ) -> dict[str, Any]:
     """Document of a profile file fitted to all tasks of the trajectories.
 
-    `source` names the trace. `times` is the document of another profile, for figures of time that the trace lacks;
-    one with a single task serves every task. TraceError where a task lacks some and `times` has none for it.
+    `source` names the trace. `context_limit_tokens` is the limit that the trace was recorded under, or cut to. `times`
+    is the document of another profile, for figures of time that the trace lacks; one with a single task serves every
+    task. TraceError where a task lacks some and `times` has none for it.
     """
     tasks = {}
     found = observe(trajectories)
@@ -36,18 +42,24 @@ def fit_profile(
         raise TraceError(f"{source}: holds no trajectory; must have at least one")
     for task, observed in found.items():
         borrowed = _task_of(times, task) if times is not None else None
-        tasks[task] = {"share": observed.trajectories} | _task_keys(observed, source, borrowed)
+        tasks[task] = {"share": observed.trajectories} | _task_keys(observed, source, borrowed, context_limit_tokens)
     document = {
         "schema": 1,
         "name": name,
         "description": f"Fitted to {source}",
+        **({} if context_limit_tokens is None else {"context_limit_tokens": context_limit_tokens}),
         "tasks": tasks,
     }
     profile_from_mapping(document, f"{source}: the fitted profile")
     return document
 
 
-def _task_keys(observed: Observed, source: str, borrowed: tuple[str, Mapping[str, Any]] | None) -> dict[str, Any]:
+def _task_keys(
+    observed: Observed,
+    source: str,
+    borrowed: tuple[str, Mapping[str, Any]] | None,
+    context_limit_tokens: int | None,
+) -> dict[str, Any]:
     turns = observed.draws("turns")
     if not len(turns):
         raise TraceError(f"{source}: task {observed.task!r} has no trajectory that did not fail; nothing to fit")
@@ -60,11 +72,10 @@ def _task_keys(observed: Observed, source: str, borrowed: tuple[str, Mapping[str
     for figure in ("prompt_tokens", "observation_tokens", "output_tokens", *_TIMES):
         keys[figure] = _figure_keys(observed, figure, source, borrowed, turn_scores, share)
     rates = _rate_keys(observed, f"counted in {source}")
-    for figure, factor in level_factors(keys | rates, observed).items():
-        by_turn = keys[figure].get("by_turn", {0: 1.0})
-        keys[figure]["by_turn"] = {turn: float(f"{value * factor:.5g}") for turn, value in by_turn.items()}
+    factors = level_factors(keys | rates, observed, context_limit_tokens)
+    for figure, factor in factors.items():
         keys[figure]["source"] += f"; times {factor:.3f}, for the mean total of a trajectory"
-    return keys | rates
+    return levelled(keys | rates, factors)
 
 
 def _rate_keys(observed: Observed, where: str) -> dict[str, Any]:
@@ -103,6 +114,7 @@ def _context(
 ) -> Context:
     return Context(
         groups=observed.groups,
+        lengths=observed.lengths,
         turn_scores=np.full(observed.trajectories, np.nan) if turn_scores is None else turn_scores,
         turns_prompt_share=turns_prompt_share,
         per_turn=figure in _PER_TURN,

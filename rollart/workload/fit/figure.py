@@ -1,5 +1,6 @@
 """Fits one figure: quantiles, tail, correlations. The result has the keys of a profile file."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from rollart.workload.fit.observed import Draws, Floats, Indices
 from rollart.workload.fit.scores import Shares, normal_scores, shares_of, spread_ties
 from rollart.workload.fit.tail import FittedTail, fit_tail
 from rollart.workload.fit.tail_end import tail_end
+from rollart.workload.fit.turn_classes import class_of, turn_classes
 from rollart.workload.fit.turn_factors import turn_factors
 from rollart.workload.quantiles import normal_score
 
@@ -25,6 +27,8 @@ class Context:
     """What a figure is fitted against; the arrays have one entry a trajectory."""
 
     groups: Indices
+    lengths: Indices
+    """Number of turns."""
     turn_scores: Floats
     """Normal score of the number of turns; NaN where it is not known."""
     turns_prompt_share: float
@@ -42,23 +46,33 @@ def fit_figure(draws: Draws, context: Context, seen: str) -> dict[str, Any]:
     factors = turn_factors(draws, context.groups) if context.per_turn else None
     level = np.ones(len(draws)) if factors is None else TurnFactors(factors).upto(int(draws.turn.max()) + 1)[draws.turn]
     flat = replace(draws, values=draws.values / level)
-    shares = shares_of(
-        flat,
-        normal_scores(flat.values),
-        context.groups,
-        context.turn_scores if context.per_turn else None,
-        context.turns_prompt_share,
-    )
+    classes = turn_classes(flat, context.lengths) if context.per_turn else [1]
+    own_class = class_of(context.lengths, classes)[draws.trajectory]
+    shares = _shares(flat, own_class, context)
     values = np.maximum(spread_ties(draws.values) / level if context.whole else flat.values, context.least)
-    if not context.grouped:
-        shares = replace(shares, prompt=0.0, groups_told=True)
     weights = _weights(draws, equal_trajectories=bool(shares.turns_correlation))
-    tail = fit_tail(values, weights, context.groups[draws.trajectory])
-    keys = _law_keys(values, weights, tail) | _share_keys(shares, context.per_turn)
+    laws = {
+        least: _law(values[chosen], weights[chosen], context.groups[draws.trajectory[chosen]])
+        for least, chosen in ((least, own_class == index) for index, least in enumerate(classes))
+    }
+    keys = laws[classes[0]].keys | _share_keys(shares, context.per_turn)
     if factors is not None:
         keys["by_turn"] = {turn: _rounded(factor) for turn, factor in factors.items()}
-    keys["source"] = _source(seen, shares, tail)
+    if len(classes) > 1:
+        keys["from_turns"] = {least: laws[least].keys for least in classes[1:]}
+    keys["source"] = _source(seen, shares, laws)
     return keys
+
+
+def _shares(flat: Draws, own_class: Indices, context: Context) -> Shares:
+    """Of the scores within each class; where there are several, how a figure goes with the turns is in their laws."""
+    scores = np.empty(len(flat))
+    for index in range(int(own_class.max()) + 1):
+        scores[own_class == index] = normal_scores(flat.values[own_class == index])
+    correlated = context.per_turn and not own_class.any()
+    turn_scores = context.turn_scores if correlated else None
+    shares = shares_of(flat, scores, context.groups, turn_scores, context.turns_prompt_share)
+    return shares if context.grouped else replace(shares, prompt=0.0, groups_told=True)
 
 
 def _weights(draws: Draws, *, equal_trajectories: bool) -> Floats:
@@ -69,7 +83,16 @@ def _weights(draws: Draws, *, equal_trajectories: bool) -> Floats:
     return np.asarray(1.0 / counts[draws.trajectory])
 
 
-def _law_keys(values: Floats, weights: Floats, tail: FittedTail | None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Law:
+    """Quantiles and tail, as keys of a profile."""
+
+    keys: dict[str, Any]
+    tail: FittedTail | None
+
+
+def _law(values: Floats, weights: Floats, groups: Indices) -> _Law:
+    tail = fit_tail(values, weights, groups)
     order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[order]
     places = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
@@ -78,7 +101,7 @@ def _law_keys(values: Floats, weights: Floats, tail: FittedTail | None) -> dict[
     if tail is not None:
         keys["tail"] = {"family": str(tail.family), "from": tail.start, "parameter": _rounded(tail.parameter)}
         keys["max"] = _rounded(tail_end(tail, values, weights))
-    return keys
+    return _Law(keys=keys, tail=tail)
 
 
 def _quantile_points(values: Floats, places: Floats, tail: FittedTail | None) -> list[tuple[float, float]]:
@@ -125,15 +148,19 @@ def _share_keys(shares: Shares, per_turn: bool) -> dict[str, Any]:
     return {name: value for name, value in keys.items() if value}
 
 
-def _source(seen: str, shares: Shares, tail: FittedTail | None) -> str:
+def _source(seen: str, shares: Shares, laws: Mapping[int, _Law]) -> str:
     parts = [seen]
     if not shares.groups_told:
         parts.append("no group has two members, so the prompt's share is not known")
     if shares.turns_correlation:
         parts.append("of a turn of a trajectory drawn at random")
-    if tail is not None:
-        scored = ", ".join(f"{family} {score:.3f}" for family, score in tail.held_out.items())
-        parts.append(f"tail of {tail.exceedances} values, held-out log-likelihood a value: {scored}")
+    if len(laws) > 1:
+        parts.append(f"laws of trajectories of {', '.join(map(str, laws))} turns and more")
+    for least, law in laws.items():
+        if law.tail is not None:
+            scored = ", ".join(f"{family} {score:.3f}" for family, score in law.tail.held_out.items())
+            place = f"from {least} turns, " if len(laws) > 1 else ""
+            parts.append(f"{place}tail of {law.tail.exceedances} values, held-out log-likelihood a value: {scored}")
     return "; ".join(parts)
 
 

@@ -66,12 +66,14 @@ class Observed:
         self.provenance: dict[str, set[str]] = {}
         self._group_numbers: dict[str, int] = {}
         self._groups = array("q")
+        self._lengths = array("q")
         self._columns: dict[str, _Column] = {}
 
     def add(self, trajectory: TraceTrajectory) -> None:
         """Take one trajectory in."""
         number, turns = self.trajectories, trajectory.turns
         self.trajectories += 1
+        self._lengths.append(len(turns))
         self._groups.append(self._group_numbers.setdefault(trajectory.group, len(self._group_numbers)))
         for field, how in trajectory.provenance.items():
             self.provenance.setdefault(field, set()).add(how)
@@ -132,6 +134,11 @@ class Observed:
     def groups(self) -> Indices:
         """Number of the group of each trajectory, from 0."""
         return np.array(self._groups, dtype=np.int64)
+
+    @property
+    def lengths(self) -> Indices:
+        """Turns of each trajectory, as far as it went."""
+        return np.array(self._lengths, dtype=np.int64)
 
     @property
     def group_count(self) -> int:

@@ -63,6 +63,9 @@ def shares_of(
     prompt = max(0.0, (both or 0.0) - with_turns**2 * turns_prompt_share)
     if within is None:
         return Shares(prompt=min(prompt, 1.0), member=0.0, turns_correlation=0.0, groups_told=both is not None)
+    # Turns of one trajectory have all in common that trajectories of one prompt have: pairs of them are more, and say
+    # more, than the few groups of some traces.
+    prompt = min(prompt, max(0.0, within))
     member = max(0.0, within - prompt, with_turns**2)
     scale = min(1.0, 1.0 / max(1e-9, prompt + member))
     prompt, member = prompt * scale, member * scale

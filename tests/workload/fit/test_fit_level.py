@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollart.workload.fit.level import level_factors
-from rollart.workload.fit.observed import observe
+from rollart.workload.fit.level import level_factors, levelled
+from rollart.workload.fit.observed import Observed, observe
 from rollart.workload.fit.tail import fit_tail
 from rollart.workload.fit.tail_end import tail_end
 from rollart.workload.profile_file import profile_from_mapping
@@ -17,11 +17,27 @@ def test_a_level_that_is_off_is_found(document: dict[str, Any]) -> None:
     trace = synthesize(profile_from_mapping(document, "test"), groups=2000, group_size=1, seed=3)
     observed = observe(trace)["maze"]
     task = document["tasks"]["maze"]
-    assert level_factors(task, observed).get("output_tokens", 1.0) == pytest.approx(1.0, abs=0.06)
+    assert level_factors(task, observed, None).get("output_tokens", 1.0) == pytest.approx(1.0, abs=0.06)
     task["output_tokens"]["by_turn"] = {0: 1.8, 10: 0.9}
-    factors = level_factors(task, observed)
+    factors = level_factors(task, observed, None)
     assert factors["output_tokens"] == pytest.approx(1 / 0.9, rel=0.06)
     assert "observation_tokens" not in factors and "env_s" not in factors
+
+
+def test_what_a_context_limit_cuts_off_is_made_up_for(document: dict[str, Any]) -> None:
+    limit = 8_000
+    profile = profile_from_mapping(document | {"context_limit_tokens": limit}, "test")
+    observed = observe(synthesize(profile, groups=1000, group_size=1, seed=3))["maze"]
+    task = document["tasks"]["maze"]
+    task["output_tokens"]["by_turn"] = {0: 1.8, 10: 0.9}
+    factors = level_factors(task, observed, limit)
+    mended = {"context_limit_tokens": limit, "tasks": {"maze": levelled(task, factors)}}
+    found = observe(synthesize(profile_from_mapping(document | mended, "x"), groups=1000, group_size=1, seed=5))["maze"]
+    assert _own(found, "output_tokens") == pytest.approx(_own(observed, "output_tokens"), rel=0.04)
+
+
+def _own(observed: Observed, figure: str) -> float:
+    return float(observed.draws(figure).values.sum()) / observed.trajectories
 
 
 @pytest.mark.parametrize("alpha", [0.6, 1.2, 3.0])
