@@ -1,4 +1,8 @@
-"""What one trajectory of each task asks for, measured on a sample of the workload."""
+"""What the groups of a task ask for under a group rule: work that is paid for, and what a group waits for.
+
+A group is complete when `size` of its `started` members are. Which are the first is told at a pace (seconds a generated
+token); members that are cut off then have worked as long as the last that was needed.
+"""
 
 from dataclasses import dataclass
 
@@ -7,75 +11,98 @@ import numpy as np
 from rollart.domain.batch import groups_per_batch
 from rollart.domain.job import Job
 from rollart.domain.task import Task
-from rollart.workload.trajectory import TrajectorySpec, Workload
+from rollart.sched.placement.sample import Array, TaskSample, sample_of
+from rollart.workload.trajectory import Workload
 
-_PROMPTS = 48
-_MEMBERS = 4
+PACE_S = 0.02
+"""Seconds a token at which members are ranked: between what engines need with few and with many requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDemand:
-    """Means over trajectories of one task; tokens and seconds are per trajectory."""
+    """One task under a group rule; means are over started members, cut-off ones with what they did."""
 
-    task: str
-    trajectories: int
+    task: Task
+    groups: int
     """That a batch trains on."""
-    turns: float
-    new_tokens: float
-    """Prompt and observations: what is prefilled when the prefix cache holds the history."""
-    history_tokens: float
-    """Sum of the contexts of all turns: what is prefilled when it does not."""
+    started: int
+    """Members that a group starts."""
     output_tokens: float
+    new_tokens: float
+    prompt_tokens: float
+    history_tokens: float
     context_tokens: float
-    """Mean over the generated tokens: what a decode iteration reads of it."""
-    peak_tokens: float
-    """Context at the end: what it holds of the KV cache at most."""
+    """Mean over the generated tokens: what a decode iteration reads."""
+    held_tokens: float
+    """Mean context over an episode."""
+    turns: float
     environment_s: float
-    """Reset and steps."""
-    longest: tuple[float, float]
-    """Output tokens and environment seconds of the expected longest trajectory of a batch, by output tokens."""
-    lengths: tuple[int, ...]
-    """Prompt and response tokens of the sampled trajectories, for the trainer."""
+    busy_s: float
+    reward_s: float
+    group_output_tokens: Array
+    """Of the member that completes each sampled group."""
+    group_waits_s: Array
+    """Seconds that this member spends in its environment and on its reward."""
+    member_output_tokens: Array
+    """Of all started members, for the draining of a batch."""
+    member_waits_s: Array
+    lengths: Array
+    """Tokens of the members that are trained on."""
+
+    @property
+    def trajectories(self) -> int:
+        """That a batch trains on."""
+        return self.groups * self.task.group_size
+
+    @property
+    def starts(self) -> int:
+        """Trajectories that are started for a batch."""
+        return self.groups * self.started
 
 
-def demands(job: Job, workload: Workload) -> list[TaskDemand]:
-    """The demand of each task of a job."""
+def samples(job: Job, workload: Workload, most_redundant: int) -> list[TaskSample]:
+    """A sample of every task, with room for redundant members."""
+    return [sample_of(job, task, workload, task.group_size + most_redundant) for task in job.tasks]
+
+
+def demands(job: Job, found: list[TaskSample], redundant: int) -> list[TaskDemand]:
+    """The demand of each task where groups start `redundant` members beyond their size."""
     groups = groups_per_batch(job.tasks, job.training.batch_size)
-    return [_demand(task, groups[task.name] * task.group_size, job, workload) for task in job.tasks]
+    return [_demand(sample, groups[sample.task.name], redundant) for sample in found]
 
 
-def _demand(task: Task, trajectories: int, job: Job, workload: Workload) -> TaskDemand:
-    specs = [
-        workload.trajectory(task.name, prompt, member, 0)
-        for prompt in range(_PROMPTS)
-        for member in range(min(task.group_size, _MEMBERS))
-    ]
-    specs = [spec for spec in specs if spec.turns]
-    output = np.array([sum(spec.output_tokens) for spec in specs], dtype=float)
-    environment_s = np.array([spec.reset_s + sum(spec.env_s) for spec in specs])
-    lengths = [_length(spec, job.training.context_limit) for spec in specs]
-    last = min(len(specs) - 1, round(len(specs) * trajectories / (trajectories + 1)))
-    longest = int(np.argsort(output)[last])
+def _demand(sample: TaskSample, groups: int, redundant: int) -> TaskDemand:
+    size = sample.task.group_size
+    started = size + redundant
+    waits_s = sample.environment_s + sample.reward_s
+    latency_s = (sample.output_tokens * PACE_S + waits_s)[:, :started]
+    order = np.argsort(latency_s, axis=1, kind="stable")
+    completes = order[:, size - 1]
+    rows = np.arange(len(order))
+    done_s = latency_s[rows, completes]
+    part = np.minimum(1.0, done_s[:, None] / np.maximum(latency_s, 1e-9))
+
+    def paid(values: Array) -> float:
+        return float((values[:, :started] * part).mean())
+
+    output = paid(sample.output_tokens)
     return TaskDemand(
-        task=task.name,
-        trajectories=trajectories,
-        turns=float(np.mean([spec.turns for spec in specs])),
-        new_tokens=float(np.mean([spec.prompt_tokens + sum(spec.new_tokens) for spec in specs])),
-        history_tokens=float(np.mean([sum(spec.contexts()) for spec in specs])),
-        output_tokens=float(output.mean()),
-        context_tokens=float(np.mean([_context_while_decoding(spec) for spec in specs])),
-        peak_tokens=float(np.mean(lengths)),
-        environment_s=float(environment_s.mean()),
-        longest=(float(output[longest]), float(np.quantile(environment_s, trajectories / (trajectories + 1)))),
-        lengths=tuple(lengths),
+        task=sample.task,
+        groups=groups,
+        started=started,
+        output_tokens=output,
+        new_tokens=paid(sample.new_tokens),
+        prompt_tokens=float(sample.prompt_tokens[:, :started].mean()),
+        history_tokens=paid(sample.history_tokens),
+        context_tokens=paid(sample.read_tokens) / output,
+        held_tokens=float(sample.held_tokens[:, :started].mean()),
+        turns=paid(sample.turns),
+        environment_s=paid(sample.environment_s),
+        busy_s=paid(sample.busy_s),
+        reward_s=float(sample.reward_s.mean()),
+        group_output_tokens=sample.output_tokens[rows, completes],
+        group_waits_s=waits_s[rows, completes],
+        member_output_tokens=(sample.output_tokens[:, :started] * part).ravel(),
+        member_waits_s=(waits_s[:, :started] * part).ravel(),
+        lengths=np.take_along_axis(sample.length[:, :started], order[:, :size], axis=1).ravel(),
     )
-
-
-def _length(spec: TrajectorySpec, limit: int) -> int:
-    return min(limit, spec.prompt_tokens + sum(spec.new_tokens) + sum(spec.output_tokens))
-
-
-def _context_while_decoding(spec: TrajectorySpec) -> float:
-    made = np.array(spec.output_tokens, dtype=float)
-    before = np.fromiter(spec.contexts(), dtype=float)
-    return float(np.average(before + made / 2, weights=made))

@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 
 from rollart.domain.errors import CapacityError
 from rollart.domain.job import Job
-from rollart.domain.plan import EngineGroup
-from rollart.sched.placement.columns import EngineKind, columns, engine_kinds
-from rollart.sched.placement.demand import TaskDemand, demands
+from rollart.domain.plan import EngineGroup, Role
+from rollart.domain.planning import TrainerRule
+from rollart.sched.placement.composition import Composition
+from rollart.sched.placement.demand import TaskDemand, demands, samples
 from rollart.sched.placement.grid import PlanGrid
+from rollart.sched.placement.kinds import EngineKind, engine_kinds
+from rollart.sched.placement.points import points
 from rollart.sched.placement.trainers import TrainerOption, trainer_options
 from rollart.workload.trajectory import Workload
 
@@ -47,23 +50,26 @@ class Ground:
 
 def ground_of(job: Job, workload: Workload) -> Ground:
     """The building blocks of a job; CapacityError where there is no engine or no trainer."""
-    asked = demands(job, workload)
-    kinds, trainers = engine_kinds(job), trainer_options(job, asked)
+    redundant = Composition.of(job.plan.policy).redundant_members
+    asked = demands(job, samples(job, workload, redundant), redundant)
+    kinds = [kind for kind in engine_kinds(job, (Role.BOTH,), ()) if kind.group.expert_parallel == 1]
+    trainers = trainer_options(job, asked, TrainerRule())
     if not kinds or not trainers:
         raise CapacityError(f"plan: {'no engine' if not kinds else 'no trainer'} for {job.model.name} fits any pool")
-    engines = [
-        EngineGroup(name=f"{k.pool}-tp{k.tensor_parallel}", pool=k.pool, engines=1, tensor_parallel=k.tensor_parallel)
-        for k in kinds
-    ]
-    return Ground(job=job, engines=tuple(engines), batches_per_s=_batches_per_s(kinds, asked), trainers=tuple(trainers))
+    return Ground(
+        job=job,
+        engines=tuple(replace(kind.group, name=kind.name) for kind in kinds),
+        batches_per_s=_batches_per_s(job, kinds, asked),
+        trainers=tuple(trainers),
+    )
 
 
-def _batches_per_s(kinds: Sequence[EngineKind], asked: Sequence[TaskDemand]) -> tuple[float, ...]:
+def _batches_per_s(job: Job, kinds: Sequence[EngineKind], asked: Sequence[TaskDemand]) -> tuple[float, ...]:
     best: dict[tuple[int, int], float] = {}
-    for column in columns(list(kinds), list(asked)):
-        key = (column.kind, column.task)
-        best[key] = max(best.get(key, 0.0), column.rate)
+    for point in points(list(kinds), list(asked), job.plan.placement.kv_return):
+        key = (point.kind, point.task)
+        best[key] = max(best.get(key, 0.0), point.rate)
     seconds = [0.0] * len(kinds)
     for (kind, task), rate in best.items():
-        seconds[kind] += asked[task].trajectories / rate
+        seconds[kind] += asked[task].starts / rate
     return tuple(1.0 / total_s for total_s in seconds)

@@ -1,126 +1,111 @@
-"""The rollout model: a mixed-integer program over columns, solved to a bound.
+"""The rollout model: the best use of the devices that a trainer leaves, for one duration of a step.
 
-Symbols, with the equation that each family is named by in docs/planner.md:
-
-    n[e]      engines of kind e (integer)
-    w[k]      engines of its kind that work at column k (a task at a concurrency)
-    lambda    steps per second that the rollout can feed
-    (1) rate          sum over the columns of task d of rate[k] w[k] >= lambda * batch[d] * started / trained
-    (2) engines       sum over the columns of kind e of w[k] <= n[e]
-    (3) devices       sum over the kinds of a pool of TP[e] n[e] <= devices that the trainer leaves
-    (4) concurrency   sum over all columns of c[k] w[k] <= environment slots; per task <= batches under way
-
-Maximise lambda. The barrier of a batch that ends before the next begins is not in the model: it is added to the
-prediction of a solution, so that the bound stays optimistic.
+Its blocks are kinds, whose engines may work at any mix of batches, each fraction of an engine at its own. That is
+more than a plan can do, where the tasks of a group share its engines: so what it promises is a bound. `groups` makes
+plans of it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ortools.linear_solver import pywraplp
-
-from rollart.domain.job import Job
-from rollart.sched.placement.columns import Column, EngineKind
-from rollart.sched.placement.composition import Composition
-from rollart.sched.placement.demand import TaskDemand
+from rollart.sched.placement import families
+from rollart.sched.placement.families import Block, Draft
+from rollart.sched.placement.instance import Instance
+from rollart.sched.placement.program import INFINITY, Program, Variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutSolution:
-    """How the devices that the trainer leaves roll out, and how good it could be at best."""
+class Room:
+    """What a trainer leaves to the rollout."""
 
-    rate: float
-    """Steps per second."""
+    free: Mapping[str, int]
+    """Devices by pool."""
+    kinds: frozenset[int]
+    """Kinds that may be used."""
+    price_per_hour: float = INFINITY
+    """Most that the rollout's devices may cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """How engines roll out."""
+
+    value: float
+    """Batches fed in a step, or price of an hour."""
     bound: float
-    """No division of these devices feeds more steps per second (of the model)."""
-    engines: dict[int, int]
-    """Kind -> engines."""
-    work: dict[int, float]
+    """Nothing in the room has a better value."""
+    engines: Mapping[Block, float]
+    work: Mapping[int, float]
     """Column -> engines that work there."""
 
 
 class RolloutModel:
-    """One model for a job; the devices that are free for rollout are its parameter."""
+    """The program for a duration of the step; the room is its parameter."""
 
     def __init__(
-        self,
-        job: Job,
-        demands: list[TaskDemand],
-        kinds: list[EngineKind],
-        columns: list[Column],
-        composition: Composition,
+        self, instance: Instance, step_s: float, window_s: float, *, integer: bool, by_batch: bool = False
     ) -> None:
-        solver = pywraplp.Solver.CreateSolver("SCIP")
-        self._solver = solver
-        self._kinds, self._columns = kinds, columns
-        limits = [job.cluster.pools[kind.pool].count // kind.tensor_parallel for kind in kinds]
-        self._engines = [solver.IntVar(0, limit, f"n{e}") for e, limit in enumerate(limits)]
-        self._work = [solver.NumVar(0, limits[column.kind], f"w{k}") for k, column in enumerate(columns)]
-        self._hours = solver.NumVar(0, solver.infinity(), "lambda")
-        """Steps per hour: lambda in a unit of order one."""
-        self._rates(demands, composition)
-        self._engine_limits()
-        self._devices = self._device_limits(job)
-        self._concurrency(job, demands, composition)
-        solver.Maximize(self._hours)
-
-    def _rates(self, demands: list[TaskDemand], composition: Composition) -> None:
-        for d, demand in enumerate(demands):
-            served = sum(
-                column.rate * 3600.0 * self._work[k] for k, column in enumerate(self._columns) if column.task == d
-            )
-            started = demand.trajectories * composition.started_per_trained
-            self._solver.Add(served >= started * self._hours)
-
-    def _engine_limits(self) -> None:
-        for e, engines in enumerate(self._engines):
-            used = sum(self._work[k] for k, column in enumerate(self._columns) if column.kind == e)
-            self._solver.Add(used <= engines)
-
-    def _device_limits(self, job: Job) -> dict[str, pywraplp.Constraint]:
-        limits = {}
-        for name, pool in job.cluster.pools.items():
-            used = sum(
-                kind.tensor_parallel * self._engines[e] for e, kind in enumerate(self._kinds) if kind.pool == name
-            )
-            if not isinstance(used, int):
-                limits[name] = self._solver.Add(used <= pool.count)
-        return limits
-
-    def _concurrency(self, job: Job, demands: list[TaskDemand], composition: Composition) -> None:
-        running = [column.concurrency * work for column, work in zip(self._columns, self._work, strict=True)]
-        self._solver.Add(sum(running) <= job.plan.placement.environment_slots)
-        for d, demand in enumerate(demands):
-            most = demand.trajectories * composition.started_per_trained * (1 + composition.batches_ahead)
-            self._solver.Add(
-                sum(run for column, run in zip(self._columns, running, strict=True) if column.task == d) <= most
-            )
-
-    def solve(
-        self, free: dict[str, int], *, relaxed: bool = False, time_limit_s: float = 30.0
-    ) -> RolloutSolution | None:
-        """The best rollout on the free devices of each pool; None when no task mix can be served at all.
-
-        `relaxed` lets engines be fractions: faster, and its rate is a bound.
-        """
-        for name, limit in self._devices.items():
-            limit.SetUb(free[name])
-        for engines in self._engines:
-            engines.SetInteger(not relaxed)
-        self._solver.SetTimeLimit(max(1, int(time_limit_s * 1000)))
-        status = self._solver.Solve()
-        if status not in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE):
-            return None
-        rate = self._hours.solution_value() / 3600.0
-        if rate <= 0:
-            return None
-        bound = rate if relaxed else max(rate, self._solver.Objective().BestBound() / 3600.0)
-        return RolloutSolution(
-            rate=rate,
-            bound=bound,
-            engines={
-                e: round(engines.solution_value())
-                for e, engines in enumerate(self._engines)
-                if engines.solution_value() > 0.5
-            },
-            work={k: work.solution_value() for k, work in enumerate(self._work) if work.solution_value() > 1e-6},
+        self.instance = instance
+        self.columns = instance.columns(step_s, window_s)
+        self.program = Program(integer=integer)
+        self.draft = Draft(
+            program=self.program,
+            instance=instance,
+            columns=self.columns,
+            step_s=step_s,
+            work=[self.program.number() for _ in self.columns],
+            blocks=self._blocks(by_batch=by_batch),
+            batches=self.program.number(),
         )
+        families.add_flow(self.draft)
+        families.add_engines(self.draft)
+        families.add_environments(self.draft)
+        families.add_links(self.draft)
+        families.add_rules(self.draft)
+        self._devices = families.add_devices(self.draft)
+        self._price = families.add_price(self.draft)
+
+    def _blocks(self, *, by_batch: bool) -> dict[Block, Variable]:
+        """A variable for the engines of every block; prefill engines have no batch."""
+        found = {(column.kind, column.batch if by_batch else -1) for column in self.columns}
+        found |= {(column.prefill_kind, -1) for column in self.columns if column.prefill_kind is not None}
+        return {block: self.program.count(self.instance.kinds[block[0]].most) for block in sorted(found)}
+
+    def enter(self, room: Room) -> None:
+        """Set the room."""
+        pools = self.instance.job.cluster.pools
+        for (pool, part), limit in self._devices.items():
+            limit.SetUb(parts(room.free[pool], pools[pool].devices_per_node, part))
+        for (e, _), engines in self.draft.blocks.items():
+            engines.SetUb(self.instance.kinds[e].most if e in room.kinds else 0)
+        self._price.SetUb(room.price_per_hour)
+
+    def most_batches(self, room: Room, *, at_least: float = 0.0, time_limit_s: float = INFINITY) -> Rollout | None:
+        """The room's best rate in batches a step; None where it is below `at_least`, or nothing was found in time."""
+        self.enter(room)
+        self.draft.batches.SetLb(at_least)
+        return self._found([(self.draft.batches, 1.0)], maximise=True, time_limit_s=time_limit_s)
+
+    def least_price(self, room: Room, *, time_limit_s: float = INFINITY) -> Rollout | None:
+        """The cheapest rollout of the room that feeds a batch in a step; None where there is none."""
+        self.enter(room)
+        self.draft.batches.SetLb(1.0)
+        return self._found(self.draft.prices(), maximise=False, time_limit_s=time_limit_s)
+
+    def _found(self, objective: families.Terms, *, maximise: bool, time_limit_s: float) -> Rollout | None:
+        outcome = self.program.solve(objective, maximise=maximise, time_limit_s=time_limit_s)
+        if outcome is None:
+            return None
+        return Rollout(
+            value=outcome.value,
+            bound=outcome.bound,
+            engines={b: n.solution_value() for b, n in self.draft.blocks.items() if n.solution_value() > 1e-6},
+            work={k: w.solution_value() for k, w in enumerate(self.draft.work) if w.solution_value() > 1e-6},
+        )
+
+
+def parts(free: int, per_node: int, part: int) -> int:
+    """Parts of so many devices within the nodes of free devices; full nodes first."""
+    if part > per_node:
+        return 0
+    return free // per_node * (per_node // part) + free % per_node // part

@@ -1,27 +1,32 @@
 """Solving: from a problem to the best plans of the model, with their bound.
 
-The entry point of the model's side of the planner; whoever judges candidates by simulation starts here.
+The entry point of the model's side of the planner; whoever judges candidates by simulation starts here. All programs
+are solved on one core, one after the other, so that the same problem has the same plan on every machine; a report whose
+status is `time limit` is the exception, and says so.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rollart.domain.job import Job
+from rollart.domain.errors import CapacityError
+from rollart.domain.plan import Plan
 from rollart.domain.planning import Limits, Objective
-from rollart.sched.placement.planner import Candidate as Found
-from rollart.sched.placement.planner import plan
-from rollart.sched.placement.rent import devices_taken, price_per_hour
-from rollart.sched.placement.report import Candidate, PoolUse, Prediction, SolveReport
-from rollart.workload.trajectory import Workload
+from rollart.sched.placement.alternatives import best_candidates
+from rollart.sched.placement.binding import binding_of, infeasible
+from rollart.sched.placement.candidates import candidate_of, functions_cost
+from rollart.sched.placement.cheapest import Terms, cheapest
+from rollart.sched.placement.floor import floor_of
+from rollart.sched.placement.oracle import Answer, Oracle
+from rollart.sched.placement.problem import Problem, ProblemData
+from rollart.sched.placement.report import Candidate, SolveReport
+from rollart.sched.placement.shortest import shortest
+from rollart.sched.placement.sites import Site, sites
 
+__all__ = ["Problem", "predict", "solve"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """What is to be planned."""
-
-    job: Job
-    """Its plan is the starting point: what the model does not decide stays as it is there."""
-    workload: Workload
+_LONGEST_S = 1e7
+_COST_STEPS = 64.0
+"""The cheapest step is looked for among those up to so many times the shortest."""
 
 
 def solve(
@@ -29,49 +34,77 @@ def solve(
     *,
     clock: Callable[[], float],
     objective: Objective = Objective.STEP_TIME,
-    limits: Limits | None = None,  # noqa: ARG001 - not bounded by the present model
+    limits: Limits | None = None,
     time_limit_s: float = 30.0,
     top: int = 3,
     seed: int = 0,
-    workers: int = 1,  # noqa: ARG001 - the present model is solved on one core
+    workers: int = 1,  # noqa: ARG001 - the programs are small; the plan must not depend on how many cores there are
 ) -> SolveReport:
-    """The best `top` plans, different in substance; `clock` gives seconds. Raises CapacityError where nothing fits."""
-    found = plan(problem.job, problem.workload, None, clock=clock, time_limit_s=time_limit_s, top=top)
-    candidates = tuple(_candidate(problem.job, one) for one in (found.best, *found.alternatives))
+    """The best `top` plans, different in substance; `clock` gives seconds.
+
+    `limits` replace those of the problem's rules. Raises CapacityError, with the constraints that bind, where nothing
+    fits.
+    """
+    started = clock()
+    if limits is not None:
+        problem = replace(problem, rules=replace(problem.rules, limits=limits))
+    data = ProblemData(problem)
+    oracle = Oracle(clock, started + time_limit_s)
+    places = [site for one in data.instances() for site in sites(one, data.trainers(one.policy))] if data.kinds else []
+    found = _search(problem, places, oracle, objective) if places else None
+    if found is None:
+        raise infeasible(data, places, oracle)
+    proven = oracle.left_s > 0 and not oracle.doubtful
+    candidates = best_candidates(found.first, found.behind, objective, found.terms, oracle, top)
+    if not candidates:
+        raise CapacityError("plan: the model has a plan, but no engine groups for it were found; raise the time limit")
+    best = candidates[0].value
     return SolveReport(
-        status=found.status,
+        status="optimal" if proven and oracle.left_s > 0 else "time limit",
         objective=objective,
-        candidates=candidates,
-        bound=found.bound_s,
-        floor=0.0,
-        wall_s=found.wall_s,
+        candidates=tuple(candidates),
+        bound=max(found.bound, best) if objective.maximised else min(found.bound, best),
+        floor=floor_of(data, objective, clock),
+        wall_s=clock() - started,
         seed=seed,
-        binding=(),
+        binding=binding_of(found.first, candidates[0]),
     )
 
 
-def _candidate(job: Job, found: Found) -> Candidate:
-    placement = found.plan.placement
-    taken = {name: devices_taken(placement, name) for name in job.cluster.pools}
-    hourly = price_per_hour(job.cluster, taken)
-    pools = {}
-    for name, pool in job.cluster.pools.items():
-        training = placement.trainer.devices if placement.trainer.pool == name else 0
-        pools[name] = PoolUse(
-            training_devices=training,
-            rollout_devices=taken[name] - training,
-            idle_devices=pool.count - taken[name],
-            busy=1.0,
-            bottleneck="",
-        )
-    predicted = Prediction(
-        step_s=found.predicted_s,
-        cost_per_step=hourly * found.predicted_s / 3600.0,
-        rollout_s=found.rollout_s,
-        training_s=found.training_s,
-        update_s=max(0.0, found.predicted_s - max(found.rollout_s, found.training_s)),
-        bottleneck="",
-        pools=pools,
-        shares={},
+def predict(problem: Problem, plan: Plan, objective: Objective = Objective.STEP_TIME) -> Candidate | None:
+    """What the model expects of a given plan; None where an engine or the trainer does not fit, or a task starves."""
+    return candidate_of(ProblemData(problem).of_plan(plan), plan, objective)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The best answer, the bound of the objective, and where to look for alternatives."""
+
+    first: Answer
+    bound: float
+    terms: Terms
+    behind: tuple[tuple[float, Site], ...]
+
+
+def _search(problem: Problem, places: list[Site], oracle: Oracle, objective: Objective) -> _Found | None:
+    limits = problem.rules.limits
+    longest_s = limits.step_s or _LONGEST_S
+    quick = shortest(places, oracle, longest_s=longest_s)
+    if quick is None:
+        return None
+    by_duration = objective is Objective.STEP_TIME
+    terms = Terms(
+        functions_cost=functions_cost(places[0].instance),
+        longest_s=longest_s if by_duration else min(longest_s, quick.answer.step_s * _COST_STEPS),
+        cost_per_step=limits.cost_per_step or float("inf"),
+        by_duration=by_duration,
     )
-    return Candidate(plan=found.plan, predicted=predicted, value=found.predicted_s)
+    if by_duration and limits.cost_per_step is None:
+        return _Found(first=quick.answer, bound=quick.bound, terms=terms, behind=quick.behind)
+    # No site keeps a shorter step, whatever its penalty.
+    least_s = quick.bound / max(place.instance.penalty for place in places)
+    best = cheapest(places, oracle, least_s, terms)
+    if best is None:
+        return None
+    bound = problem.job.training.batch_size / best.bound if objective.maximised else best.bound
+    return _Found(first=best.answer, bound=bound, terms=terms, behind=quick.behind)
