@@ -39,7 +39,8 @@ def plan(
     ] = 8,
     steps: Annotated[int, typer.Option(min=1, max=1000, help="Steps of a simulation behind its warm-up.")] = 4,
     sensitivity: Annotated[
-        Sensitivity, typer.Option(help="What other worlds would change: solved again, or simulated too.")
+        Sensitivity,
+        typer.Option(help="What other worlds would change: solved again within the time limit, or simulated too."),
     ] = Sensitivity.MODEL,
     workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes that simulate [all cores].")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the search, in place of the scenario's.")] = None,

@@ -49,8 +49,7 @@ def _show_sensitivity(table: Shown) -> None:
 
 
 def _effect_row(effect: Shown, table: Shown, simulated: bool) -> tuple[str, ...]:
-    unproven = "" if effect["proven"] else " (time limit)"
-    row = (effect["variation"], _change(effect["predicted"], table["predicted"]) + unproven)
+    row = (effect["variation"], _change(effect["predicted"], table["predicted"]))
     if not simulated:
         return row
     return (*row, _change(effect["kept"], table["simulated"]), _change(effect["replanned"], table["simulated"]))

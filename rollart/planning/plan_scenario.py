@@ -124,8 +124,11 @@ class _Planning:
         )
 
     def _with_sensitivity(self, report: PlanReport, judge: Judge, evaluate: Evaluator) -> PlanReport:
-        def solve_again(job: Job, reshape: Reshape) -> SolveReport:
-            return self.solve(job, reshape, max(1.0, self._options.time_limit_s / 8))
+        until_s = time.perf_counter() + self._options.time_limit_s
+
+        def solve_again(job: Job, reshape: Reshape) -> SolveReport | None:
+            left_s = until_s - time.perf_counter()
+            return self.solve(job, reshape, left_s) if left_s > 0 else None
 
         if self._options.sensitivity is SensitivityTable.MODEL:
             table = predicted_sensitivity(self.job, report.best.value, solve_again)

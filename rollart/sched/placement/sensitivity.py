@@ -17,8 +17,8 @@ from rollart.sched.placement.trial import Evaluate, Outcome
 from rollart.sched.placement.variations import Variation, drifts, variations
 from rollart.workload.reshaped import Reshape
 
-Solve = Callable[[Job, Reshape], SolveReport]
-"""Solves a varied problem with the objective and the limits of the first one."""
+Solve = Callable[[Job, Reshape], SolveReport | None]
+"""Solves a varied problem with the objective and the limits of the first one; None where the time for it is over."""
 
 WORTH_IT = 0.05
 """Planning again pays when the kept plan is worse than the new one by more than this."""
@@ -30,9 +30,7 @@ class Effect:
 
     variation: str
     predicted: float | None
-    """Of the new best plan, by the model."""
-    proven: bool
-    """Whether the new best plan was solved to a proof."""
+    """Of the new best plan, by the model; None where it was not solved to a proof in time."""
     kept: float | None
     """Of the plan that was made for the old world, simulated in the new one."""
     replanned: float | None
@@ -103,8 +101,7 @@ def simulated_sensitivity(job: Job, winner: Candidate, judge: Judge, solve: Solv
 def _effect(world: Variation, found: SolveReport | None, *, kept: float | None, replanned: float | None) -> Effect:
     return Effect(
         variation=world.name,
-        predicted=None if found is None else found.best.value,
-        proven=found is not None and found.status == "optimal",
+        predicted=found.best.value if found is not None and found.status == "optimal" else None,
         kept=kept,
         replanned=replanned,
     )

@@ -88,16 +88,22 @@ def test_a_policy_without_staleness_has_none_to_add(job):
 def test_the_model_says_what_more_devices_bring(job):
     table = predicted_sensitivity(job, 78.125, solve)
     assert [round(effect.predicted, 2) for effect in table.effects] == [73.53, 73.53, 78.12, 78.12, 78.12]
-    assert all(effect.kept is None and effect.proven for effect in table.effects)
+    assert all(effect.kept is None for effect in table.effects)
 
 
 def test_what_does_not_fit_has_no_figures(job):
     def refuse(*_):
         raise CapacityError("nothing fits")
 
-    assert {(effect.predicted, effect.proven) for effect in predicted_sensitivity(job, 1.0, refuse).effects} == {
-        (None, False)
-    }
+    assert {effect.predicted for effect in predicted_sensitivity(job, 1.0, refuse).effects} == {None}
+
+
+def test_what_was_not_solved_in_time_has_no_figures(job):
+    def late(job, reshape):
+        return replace(solve(job, reshape), status="time limit")
+
+    assert {effect.predicted for effect in predicted_sensitivity(job, 1.0, late).effects} == {None}
+    assert {effect.predicted for effect in predicted_sensitivity(job, 1.0, lambda *_: None).effects} == {None}
 
 
 def test_the_kept_plan_is_simulated_in_every_world_that_changes_it(job):
@@ -126,6 +132,6 @@ def test_the_kept_plan_is_simulated_in_every_world_that_changes_it(job):
 
 
 def test_nothing_is_worth_it_where_plans_are_alike():
-    alike = Effect(variation="", predicted=1.0, proven=True, kept=1.0, replanned=1.0)
+    alike = Effect(variation="", predicted=1.0, kept=1.0, replanned=1.0)
     table = Sensitivity(predicted=1.0, simulated=1.0, effects=(), drifts=((0.5, alike), (2.0, alike)))
     assert table.plan_again(maximised=False) == (None, None)
