@@ -76,11 +76,11 @@ class _Planning:
     """One scenario under one set of options."""
 
     def __init__(self, scenario: Scenario, options: PlanOptions) -> None:
-        asked = rules_of(scenario.document.planner)
+        self._rules = rules_of(scenario.document.planner)
         self.job = scenario.job()
         self._options = options
-        self._objective = options.objective or asked.objective
-        self._limits = options.limits or asked.limits
+        self._objective = options.objective or self._rules.objective
+        self._limits = options.limits or self._rules.limits
         self._seed = scenario.seed if options.seed is None else options.seed
         self._workload = scenario.workload(self._seed)
 
@@ -90,7 +90,7 @@ class _Planning:
         if reshape != AS_IT_IS:
             workload = ReshapedWorkload(workload, reshape, job.training.context_limit)
         return solve(
-            Problem(job=job, workload=workload),
+            Problem(job=job, workload=workload, rules=self._rules),
             clock=time.perf_counter,
             objective=self._objective,
             limits=self._limits,
