@@ -35,7 +35,7 @@ from rollart.sched.run_header import run_header
 from rollart.sched.setup import controller_config
 
 ENGINES = 512
-TRAJECTORIES_PER_ENGINE = 8
+TRAJECTORIES_PER_ENGINE = 9
 """In a batch; two batches and the redundant trajectories are under way at once."""
 TURNS = 10
 STEPS = 1

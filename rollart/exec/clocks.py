@@ -125,6 +125,8 @@ class WallClock:
         self._changed = asyncio.Event()
         self.stopped = False
         """Whether `stop` was called."""
+        self.on_empty: Callable[[], None] = lambda: None
+        """Called before a wait for which nothing is due."""
         self._error: BaseException | None = None
 
     @property
@@ -165,6 +167,8 @@ class WallClock:
         """Sleep until the next call is due, or something else happens."""
         if self.stopped or self._error is not None:
             return
+        if self._calendar.next_s == inf:
+            self.on_empty()
         left_s = (self._calendar.next_s - self.now) / self._speed
         if left_s <= 0.0:
             await asyncio.sleep(0)

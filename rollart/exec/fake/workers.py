@@ -38,7 +38,7 @@ class FakeWorkers:
             return DirectLane(self.host.receive), DirectLane(self._received)
         commands = QueueLane(self.host.receive, self._desk.fail)
         events = QueueLane(self._received, self._desk.fail)
-        commands.drained = events.drained = partial(self._look_for_life, clock)
+        commands.drained = events.drained = clock.on_empty = partial(self._look_for_life, clock)
         return commands, events
 
     def _look_for_life(self, clock: WallClock) -> None:
