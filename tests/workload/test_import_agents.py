@@ -151,6 +151,39 @@ def test_openhands_takes_the_providers_counts_and_parallel_tools_once(read: Read
     assert turns(found) == [(0, None, 50, 3.25), (100, 300, 60, None)]
 
 
+def test_openhands_version_1_ties_observations_to_actions_by_their_call(read: Read) -> None:
+    def event(kind: str, at: str, **keys: Any) -> dict[str, Any]:
+        return {"kind": kind, "id": at, "timestamp": f"2026-02-03T10:00:{at}", "source": "agent", **keys}
+
+    def action(at: str, answer: str, call: str) -> dict[str, Any]:
+        about = {"action": {"kind": "TerminalAction", "command": "ls"}, "tool_name": "terminal", "thought": []}
+        return event("ActionEvent", at, llm_response_id=answer, tool_call_id=call, **about)
+
+    def usage(answer: str, prompt: int, output: int) -> dict[str, Any]:
+        return {"prompt_tokens": prompt, "completion_tokens": output, "cache_read_tokens": 0, "response_id": answer}
+
+    seen = {"observation": {"kind": "TerminalObservation"}, "tool_name": "terminal"}
+    line = {
+        "instance_id": "django-1",
+        "attempt": 1,
+        "test_result": {"git_patch": ""},
+        "history": [
+            event("SystemPromptEvent", "00.0", system_prompt={"text": "x"}, tools=[]),
+            action("01.0", "a", "t1"),
+            action("01.0", "a", "t2"),
+            event("ObservationEvent", "02.5", action_id="01.0", tool_call_id="t2", **seen),
+            event("AgentErrorEvent", "03.0", tool_call_id="t1", tool_name="terminal", error="no such tool"),
+            event("Condensation", "04.0", llm_response_id="c", forgotten_event_ids=[]),
+            event("MessageEvent", "05.0", llm_response_id="b", llm_message={"role": "assistant", "content": []}),
+        ],
+        "metrics": {"token_usages": [usage("a", 900, 50), usage("b", 1000, 60), usage("c", 5000, 400)]},
+        "error": None,
+    }
+    (found,) = read("openhands", [line], "output.jsonl", lines=True)
+    assert (found.group, found.prompt_tokens, found.outcome) == ("django-1", 900, "ok")
+    assert turns(found) == [(0, None, 50, 2.0), (50, None, 60, None)]
+
+
 def claude_line(kind: str, at: str, **more: Any) -> dict[str, Any]:
     line = {"type": kind, "sessionId": "s1", "uuid": at, "timestamp": f"2026-06-01T05:{at}Z", "isSidechain": False}
     return line | more
