@@ -42,6 +42,8 @@ class PlanOptions:
     """Plans that the simulator judges."""
     repetitions: int = 8
     """Most simulations of a plan while the winner is chosen; 0: the model alone decides."""
+    fresh_repetitions: int = 3
+    """Simulations that judge the winner, under seeds that did not choose it."""
     counted_steps: int = 4
     """Steps of a simulation behind its warm-up."""
     sensitivity: SensitivityTable = SensitivityTable.NONE
@@ -108,6 +110,7 @@ class _Planning:
             objective=self._objective,
             limits=self._limits,
             most_repetitions=self._options.repetitions,
+            fresh_repetitions=self._options.fresh_repetitions,
         )
         report = PlanReport(solved=solved, verdict=None, sensitivity=None, simulated=0, remembered=0, judged_s=0.0)
         if self._options.repetitions:

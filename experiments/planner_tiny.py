@@ -1,0 +1,317 @@
+"""Tiny instances: the planner against exhaustive enumeration through the simulator.
+
+    python experiments/planner_tiny.py [--instances 30] [--seed 0] [--workers 2] [--out experiments/results]
+
+Each instance has up to 8 GPUs in two or three pools, two or three tasks and a small model, all drawn. The grid is
+printed before anything is planned: every trainer that fits (pool, number of devices, fastest cut), every size of engine
+on every pool or none, every engine group or all of them for each task. All its plans are simulated; those within 6 %
+of the best again under more seeds. Regret is what the planner's winner takes longer than the grid's best, under the
+same seeds; it can be negative, since the planner may mix engine sizes within a pool. Of each grid some plans are drawn,
+and what the model predicts for them is set beside what was simulated. Writes planner-tiny.json (after each instance),
+planner-tiny.png and planner-tiny-predictions.png.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import yaml
+from scipy.stats import kendalltau
+
+from rollart import api
+from rollart.planning.evaluator import Evaluator, Workers
+from rollart.planning.memory import Memory, default_path
+from rollart.planning.plan_scenario import plan_scenario
+from rollart.report.figures.canvas import SERIES_COLOURS, label, new_figure, plain_logarithmic, save
+from rollart.report.output import write_text
+from rollart.sched.placement.baselines.enumeration import Enumerated, enumeration
+from rollart.sched.placement.ground import ground_of
+from rollart.sched.placement.judge import Judge
+from rollart.sched.placement.solve import Problem, predict
+from rollart.sched.placement.trial import Trials
+
+LEAST_PLANS, MOST_PLANS = 90, 130
+"""Size of a grid; instances outside are drawn again."""
+COUNTED_STEPS = 4
+REPETITIONS = 3
+MARGIN = 0.06
+BOUND_PRECISION = 1e-3
+"""Relative width to which the model's search for the shortest step is carried on."""
+PREDICTED_PLANS = 12
+"""Of each grid, drawn at random; its best plan is one more."""
+POOLS = ((4, 4), (4, 2), (2, 4), (5, 3), (3, 5), (4, 3), (3, 3), (2, 2, 2), (3, 2, 2), (2, 2, 3))
+DEVICES = ("H800", "H20", "A800", "H100")
+MODELS = {
+    "0.6B": {"hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16, "intermediate_size": 3072},
+    "1.7B": {"hidden_size": 2048, "num_hidden_layers": 28, "num_attention_heads": 16, "intermediate_size": 6144},
+    "4B": {"hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "intermediate_size": 9728},
+}
+SAME = {
+    "model_type": "qwen3",
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "vocab_size": 151936,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 32768,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One instance."""
+
+    instance: int
+    pools: str
+    model: str
+    tasks: int
+    grid: int
+    grid_simulations: int
+    best: float
+    """Smallest simulated step time of the grid, in seconds, under seeds 0 to REPETITIONS - 1."""
+    planner: float
+    """The planner's winner under the same seeds."""
+    regret: float
+    simulations: int
+    """That the planner asked for, the fresh ones included."""
+    predicted: float
+    bound: float
+    gap: float
+    floor: float
+    least_simulated: float
+    """Smallest simulated step time of any plan under any seed."""
+    solve_s: float
+    predictions: list[tuple[float, float]]
+    """Predicted and simulated step time of some plans of the grid."""
+
+    @property
+    def kendall(self) -> float:
+        """Rank correlation of the predictions."""
+        predicted, simulated = zip(*self.predictions, strict=True)
+        return float(kendalltau(predicted, simulated).statistic)
+
+
+def draw_instance(generator: np.random.Generator, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """Write a scenario with its profile; returns its path and a description."""
+    counts = POOLS[int(generator.integers(len(POOLS)))]
+    devices = [DEVICES[int(place)] for place in generator.permutation(len(DEVICES))[: len(counts)]]
+    size = list(MODELS)[int(generator.integers(len(MODELS)))]
+    tasks = [f"task{number}" for number in range(int(generator.integers(2, 4 if len(counts) == 2 else 3)))]
+    folder.mkdir(parents=True)
+    profile = {
+        "schema": 1,
+        "name": "tiny",
+        "context_limit_tokens": 16384,
+        "tasks": {task: draw_task(generator) for task in tasks},
+    }
+    (folder / "profile.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
+    scenario = {
+        "schema_version": 1,
+        "name": "tiny",
+        "model": {"name": f"tiny-{size}", **SAME, **MODELS[size]},
+        "cluster": {
+            "pools": {d.lower(): {"device": d, "count": c} for d, c in zip(devices, counts, strict=True)},
+            "default_link": {"bandwidth_gbit_per_s": float(generator.choice([100, 200, 400])), "latency_us": 50},
+            "environments": {"hosts": 2, "cores_per_host": 64, "image_bandwidth_gbit_per_s": 10},
+        },
+        "tasks": [{"name": t, "workload": {"profile": "profile.yaml"}, "group_size": 4} for t in tasks],
+        "training": {"batch_size": 8 * len(tasks), "context_limit": 16384, "micro_batch_tokens": 16384},
+        "policy": "rollart",
+        "steps": 4,
+    }
+    path = folder / "scenario.yaml"
+    path.write_text(yaml.safe_dump(scenario, sort_keys=False))
+    pools = " + ".join(f"{count} {device}" for device, count in zip(devices, counts, strict=True))
+    return path, {"pools": pools, "model": size, "tasks": len(tasks)}
+
+
+def draw_task(generator: np.random.Generator) -> dict[str, Any]:
+    """A task of few or many turns, short or long outputs, quick or slow environments."""
+    turns = int(generator.choice([1, 1, 2, 3]))
+    output = float(np.exp(generator.uniform(np.log(400), np.log(6000)))) / turns**0.5
+    step_s = float(np.exp(generator.uniform(np.log(0.05), np.log(4.0))))
+
+    def spread(median: float, ratio: float = 2.0) -> dict[str, Any]:
+        values = {0.1: median / ratio, 0.5: median, 0.9: median * ratio, 0.99: median * ratio**1.8}
+        return {"quantiles": values, "guess": True}
+
+    return {
+        "turns": {"quantiles": {0.1: max(1, turns // 2), 0.5: turns, 0.95: 2 * turns, 1: 2 * turns}, "guess": True},
+        "prompt_tokens": spread(float(generator.uniform(100, 1500))),
+        "observation_tokens": spread(float(generator.uniform(20, 400))),
+        "output_tokens": spread(output),
+        "env_s": spread(step_s),
+        "reset_s": spread(2 * step_s),
+        "reward_s": spread(0.05),
+        "reset_failures": {"guess": True},
+        "step_failures": {"guess": True},
+        "success": {"mean": 0.5, "spread": 0, "guess": True},
+    }
+
+
+def solve_instance(number: int, path: Path, drawn: Mapping[str, Any], workers: Workers, memory: Memory) -> Result:
+    """Enumerate, plan, compare."""
+    scenario = api.load_scenario(path)
+    job = scenario.job()
+    plans = list(ground_of(job, scenario.workload()).grid.plans())
+    judge = Judge(trials=Trials(job=job, counted_steps=COUNTED_STEPS))
+    evaluate = Evaluator(scenario, workers, memory)
+    listed = enumeration(plans, judge, evaluate, repetitions=REPETITIONS, margin=MARGIN)
+    options = api.PlanOptions(counted_steps=COUNTED_STEPS, top=2, fresh_repetitions=2)
+    report = plan_scenario(scenario, options, evaluate=evaluate)
+    own = evaluate([judge.trials.of(report.best.plan, seed) for seed in range(REPETITIONS)])
+    planner_s = fmean(judge.loss(outcome) for outcome in own)
+    every = [outcome for one in listed for outcome in one.outcomes] + list(own)
+    assert report.verdict is not None
+    return Result(
+        instance=number,
+        grid=len(plans),
+        grid_simulations=sum(len(one.outcomes) for one in listed),
+        best=listed[0].loss,
+        planner=planner_s,
+        regret=planner_s / listed[0].loss - 1.0,
+        simulations=report.verdict.simulations,
+        predicted=report.best.value,
+        bound=report.solved.bound,
+        gap=report.solved.gap,
+        floor=report.solved.floor,
+        least_simulated=min(outcome.mean_step_s for outcome in every),
+        solve_s=report.solved.wall_s,
+        predictions=predictions(Problem(job=job, workload=scenario.workload()), listed, number),
+        **drawn,
+    )
+
+
+def predictions(problem: Problem, listed: Sequence[Enumerated], seed: int) -> list[tuple[float, float]]:
+    """Predicted and simulated step times of the best plan of a grid and of some at random."""
+    drawn = np.random.default_rng(seed).permutation(len(listed) - 1)[:PREDICTED_PLANS] + 1
+    pairs = []
+    for one in (listed[0], *(listed[int(place)] for place in drawn)):
+        expected = predict(problem, one.plan)
+        if expected is not None and np.isfinite(one.loss):
+            pairs.append((expected.value, one.loss))
+    return pairs
+
+
+def verdict_lines(results: list[Result]) -> list[str]:
+    """The figures that count."""
+    regrets = [result.regret for result in results]
+    shares = [result.simulations / result.grid_simulations for result in results]
+    floors = [result.floor / result.planner for result in results]
+    broken = sum(result.least_simulated < result.floor for result in results)
+    pairs = [(result.bound, *pair) for result in results for pair in result.predictions]
+    beaten = sum(predicted < bound * (1 - BOUND_PRECISION) for bound, predicted, _ in pairs)
+    taus = [result.kendall for result in results]
+    errors = [abs(predicted / simulated - 1.0) for _, predicted, simulated in pairs]
+    return [
+        f"regret: mean {100 * fmean(regrets):.2f} % (asked 2), worst {100 * max(regrets):.2f} % (asked 5)",
+        f"simulations: {100 * sum(r.simulations for r in results) / sum(r.grid_simulations for r in results):.2f} % of "
+        f"the enumeration's (asked 5), {100 * max(shares):.2f} % at most",
+        f"gap: {100 * max(result.gap for result in results):.2f} % at most; solved in "
+        f"{max(result.solve_s for result in results):.1f} s at most",
+        f"bound: beaten by {beaten} of {len(pairs)} predictions of plans of the grids (asked 0)",
+        f"predictions: median error {100 * float(np.median(errors)):.2f} %, Kendall's tau within an instance "
+        f"{fmean(taus):.2f} in the mean, {min(taus):.2f} at least",
+        f"floor / simulated: mean {fmean(floors):.2f}, least {min(floors):.2f}; broken {broken} times (asked 0)",
+    ]
+
+
+def draw(path: Path, results: list[Result]) -> None:
+    """Per instance: the grid's best, the planner's, what it predicted, and the floor."""
+    ordered = sorted(results, key=lambda result: result.regret)
+    figure, axes = new_figure("Tiny instances: step time over that of the grid's best plan")
+    places = range(len(ordered))
+    for name, colour, marker in (
+        ("planner", SERIES_COLOURS[0], "o"),
+        ("predicted", SERIES_COLOURS[1], "x"),
+        ("floor", SERIES_COLOURS[2], "_"),
+    ):
+        values = [getattr(result, name) / result.best for result in ordered]
+        axes.plot(places, values, marker, color=colour, label=name if name != "planner" else "planner, simulated")
+    axes.axhline(1.0, color="black", linewidth=0.8)
+    axes.axhline(1.05, color="#999999", linewidth=0.8, linestyle=":")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    label(axes, "instance, by regret", "ratio to the best of the grid")
+    save(figure, path)
+
+
+def draw_predictions(path: Path, results: list[Result]) -> None:
+    """Predicted against simulated, each over the best simulated of its instance."""
+    figure, axes = new_figure("Plans of tiny grids: predicted against simulated step time, over the grid's best")
+    for result in results:
+        predicted, simulated = zip(*result.predictions, strict=True)
+        axes.plot(np.array(simulated) / result.best, np.array(predicted) / result.best, ".", color=SERIES_COLOURS[0])
+    top = max(simulated / result.best for result in results for _, simulated in result.predictions)
+    axes.plot((1, top), (1, top), color="black", linewidth=0.8)
+    label(axes, "simulated", "predicted", grid="both")
+    plain_logarithmic(axes)
+    save(figure, path)
+
+
+def main() -> None:
+    """Draw, enumerate, plan, write, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
+    generator = np.random.default_rng(options.seed)
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as folder, Workers(options.workers) as workers:
+        instances = drawn_instances(generator, Path(folder), options.instances)
+        memory = Memory(default_path())
+        for number, (path, described) in enumerate(instances):
+            results.append(solve_instance(number, path, described, workers, memory))
+            shown = results[-1]
+            write(options.out, options.seed, results)
+            print(
+                f"[{number + 1}/{len(instances)}] grid's best {shown.best:.2f} s, planner {shown.planner:.2f} s "
+                f"({100 * shown.regret:+.1f} %), predicted {shown.predicted:.2f}, floor {shown.floor:.2f}",
+                file=sys.stderr,
+            )
+        memory.close()
+    print("\n".join(verdict_lines(results)))
+
+
+def write(folder: Path, seed: int, results: list[Result]) -> None:
+    """Everything that was measured so far, and the pictures."""
+    content = {
+        "code_version": api.code_version(),
+        "seed": seed,
+        "counted_steps": COUNTED_STEPS,
+        "repetitions": REPETITIONS,
+        "summary": verdict_lines(results),
+        "instances": [asdict(result) for result in results],
+    }
+    write_text(folder / "planner-tiny.json", json.dumps(content, indent=1) + "\n")
+    draw(folder / "planner-tiny.png", results)
+    draw_predictions(folder / "planner-tiny-predictions.png", results)
+
+
+def drawn_instances(generator: np.random.Generator, folder: Path, count: int) -> list[tuple[Path, dict[str, Any]]]:
+    """Instances whose grids are neither trivial nor too large, each printed."""
+    instances: list[tuple[Path, dict[str, Any]]] = []
+    tried = 0
+    print("| instance | pools | model | tasks | plans in the grid |\n|---|---|---|---|---|")
+    while len(instances) < count:
+        path, described = draw_instance(generator, folder / f"{tried}")
+        tried += 1
+        scenario = api.load_scenario(path)
+        size = sum(1 for _ in ground_of(scenario.job(), scenario.workload()).grid.plans())
+        if LEAST_PLANS <= size <= MOST_PLANS:
+            print(f"| {len(instances)} | {described['pools']} | {described['model']} | {described['tasks']} | {size} |")
+            instances.append((path, described))
+    return instances
+
+
+if __name__ == "__main__":
+    main()
