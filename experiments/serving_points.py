@@ -209,12 +209,21 @@ def fitted(pairs: Sequence[tuple[Point, tuple[float, float]]], run: Any, pool: P
     slower = list(pool.map(run, [(point, base_s + STEP_S) for point, _ in train]))
     extra_s = chosen_extra_s([p for p, _ in train], [a[1] for _, a in train], [answer[1] for answer in slower], base_s)
     scored = list(pool.map(run, [(point, base_s + extra_s) for point, _ in test]))
+    rows = [
+        {
+            "name": p.name,
+            "model": p.model,
+            "tpot_pct": absolute_pct(a[1], p.tpot_ms),
+            "ttft_pct": absolute_pct(a[0], p.ttft_ms),
+        }
+        for a, (p, _) in zip(scored, test, strict=True)
+    ]
     return {
         "host_ms": 1e3 * (base_s + extra_s),
         "fitted_on": len(train),
-        "scored_on": len(test),
-        "fitted_tpot_pct": median(absolute_pct(a[1], p.tpot_ms) for a, (p, _) in zip(scored, test, strict=True)),
-        "fitted_ttft_pct": median(absolute_pct(a[0], p.ttft_ms) for a, (p, _) in zip(scored, test, strict=True)),
+        "scored": rows,
+        "fitted_tpot_pct": median(row["tpot_pct"] for row in rows),
+        "fitted_ttft_pct": median(row["ttft_pct"] for row in rows),
     }
 
 
@@ -282,7 +291,11 @@ def show(results: Sequence[dict[str, Any]], apart: int) -> None:
     if dense:
         gap = median(absolute_pct(row["simulated_tpot_ms"], row["tpot_ms"]) for row in dense)
         first = median(absolute_pct(row["simulated_ttft_ms"], row["ttft_ms"]) for row in dense)
-        print(f"| all dense models | {len(dense)} | {gap:.1f} | - | - | - | {first:.1f} | - |")
+        scored = [row for result in results for row in result.get("scored", ()) if row["model"] in DENSE]
+        fitted_gap, fitted_first = (
+            f"{median(row[key] for row in scored):.1f}" if scored else "-" for key in ("tpot_pct", "ttft_pct")
+        )
+        print(f"| all dense models | {len(dense)} | {gap:.1f} | - | {fitted_gap} | - | {first:.1f} | {fitted_first} |")
     for line in (line for row in results for line in row.get("odd", ())):
         print(f"odd: {line}")
     for row in results:

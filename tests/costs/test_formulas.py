@@ -13,7 +13,17 @@ H100 = Chip(device=devices()["H100"], l2_bytes=50e6, multiprocessors=132)
 A100 = Chip(device=devices()["A100"], l2_bytes=40e6, multiprocessors=108)
 SHARP = 1e3
 """A blend that leaves only the slower of two times."""
-GEMM = GemmFit(floor_s=2e-6, compute=0.8, bandwidth=0.9, blend=SHARP, wave=1e-12, strain=1e-12, pad_rows=1e-12)
+GEMM = GemmFit(
+    floor_s=2e-6,
+    compute=0.8,
+    bandwidth=0.9,
+    blend=SHARP,
+    wave=1e-12,
+    strain=1e-12,
+    pad_rows=1e-12,
+    quantise=0.5,
+    row_s=1e-9,
+)
 
 
 def test_a_product_of_few_rows_takes_the_reading_of_its_weights():
@@ -38,7 +48,20 @@ def test_a_device_without_eight_bit_units_widens():
 def test_an_idle_part_of_the_last_wave_of_tiles_is_paid_for():
     lossy = GEMM._replace(wave=1.0)
     whole, half = (formulas.gemm_s(lossy, H100, "bf16", rows, 8192, 66 * 128) - 2e-6 for rows in (1024.0, 1025.0))
-    assert half == pytest.approx(whole * 1025 / 1024 * (1 + 0.5 / 5), rel=1e-3)
+    assert half == pytest.approx(whole * 1025 / 1024 * 5 / 4.5, rel=1e-3)
+
+
+def test_inputs_of_fewer_bits_are_made_by_a_kernel_before_the_product():
+    """Read in 16 bits, written in 8; in bf16 there is nothing to make."""
+    rows, inputs = 8192.0, 4096
+    arithmetic = 2 * rows * inputs * 8192 / 0.8
+    assert formulas.gemm_s(GEMM, H100, "bf16", rows, inputs, 8192) == pytest.approx(
+        2e-6 + arithmetic / 989e12, rel=1e-3
+    )
+    made = rows * (1e-9 + 3 * inputs / (0.5 * 3.35e12))
+    assert formulas.gemm_s(GEMM, H100, "fp8", rows, inputs, 8192) == pytest.approx(
+        2e-6 + made + arithmetic / 1978e12, rel=1e-3
+    )
 
 
 def test_blend_of_two_times():

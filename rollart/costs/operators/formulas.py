@@ -34,11 +34,15 @@ class GemmFit(NamedTuple):
     """Reached part of the memory bandwidth."""
     blend: float
     wave: float
-    """How much of the idle part of the last wave of tiles is lost."""
+    """How much of the idle part of the last wave of tiles is lost: 1 all of it, 0 none (kernels that split the sum)."""
     strain: float
     """Slow-down of the arithmetic with very many rows, where clocks fall under load."""
     pad_rows: float
     """Rows of arithmetic that even one row costs."""
+    quantise: float
+    """Reached part of the memory bandwidth where inputs are first brought from 16 bits to fewer, by a kernel before."""
+    row_s: float
+    """What that kernel takes for each row, whatever its length."""
 
 
 class DecodeFit(NamedTuple):
@@ -105,9 +109,13 @@ def gemm_s(fit: GemmFit, chip: Chip, precision: str, rows: Any, inputs: Any, out
     waves = np.ceil(rows / _TILE) * np.ceil(outputs / _TILE) / chip.multiprocessors
     whole = np.ceil(waves)
     compute = 2.0 * (rows + fit.pad_rows) * inputs * outputs / (chip.peak(precision) * fit.compute)
-    compute = compute * (1.0 + fit.wave * (whole - waves) / whole)
+    compute = compute * (whole / waves) ** fit.wave
     compute = compute * (1.0 + fit.strain * rows / (rows + _STRAINED_ROWS))
-    return fit.floor_s + blended(compute, moved / (chip.bandwidth * fit.bandwidth), fit.blend)
+    product_s = blended(compute, moved / (chip.bandwidth * fit.bandwidth), fit.blend)
+    if width.input_bytes == 2.0:
+        return fit.floor_s + product_s
+    quantise_s = rows * (fit.row_s + inputs * (2.0 + width.input_bytes) / (chip.bandwidth * fit.quantise))
+    return fit.floor_s + product_s + quantise_s
 
 
 def decode_s(
