@@ -7,13 +7,18 @@ best one found is within the tolerance of all that is left.
 
 import heapq
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rollart.sched.placement.oracle import Answer, Oracle
 from rollart.sched.placement.sites import Site
 
-_TOLERANCE = 4e-3
+_TOLERANCE = 7e-3
 """Relative distance to the bound at which the search ends."""
-_NARROW = 2e-3
+_FIRST = 1.3
+"""Ratio of the durations of neighbours in the grid that the search starts from."""
+_TRIED = 3
+"""Points of this grid that are solved with whole engines, for a first value to beat."""
+_NARROW = 4e-3
 """Relative width of an interval that is not split any more."""
 _S_PER_HOUR = 3600.0
 
@@ -44,8 +49,14 @@ class Terms:
 def cheapest(sites: list[Site], oracle: Oracle, least_s: float, terms: Terms) -> Cheapest | None:
     """The search, from the shortest step `least_s` that any site can keep; None where nothing meets the terms."""
     search = _Search(oracle, terms)
-    for index, site in enumerate(sites):
-        search.add(index, site, least_s, terms.longest_s, whole=False)
+    grid_s = [least_s]
+    while grid_s[-1] < terms.longest_s:
+        grid_s.append(min(grid_s[-1] * _FIRST, terms.longest_s))
+    if len(grid_s) == 1:
+        grid_s = [least_s, least_s]
+    for low_s, high_s in pairwise(grid_s):
+        for index, site in enumerate(sites):
+            search.add(index, site, low_s, high_s, whole=False)
     return search.run(sites)
 
 
@@ -60,6 +71,11 @@ class _Search:
     def run(self, sites: list[Site]) -> Cheapest | None:
         """Split until the best is proven, or time is up."""
         bound = float("inf")
+        promising = sorted(self._open, key=lambda one: one[0] * one[3] / one[2])[:_TRIED]
+        for _, index, _, high_s, _ in promising:
+            found = self._oracle.cheapest(sites[index], high_s, integer=True)
+            if found is not None:
+                self._take(found)
         while self._open:
             bound, index, low_s, high_s, whole = heapq.heappop(self._open)
             enough = bound >= self._value * (1 - _TOLERANCE)

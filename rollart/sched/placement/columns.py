@@ -8,6 +8,7 @@ For a step of s seconds, of which a window of w seconds is open to the rollout:
                   groups still open, of those opened at each step boundary, when a batch is due
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from rollart.sched.placement.sample import Array
 
 _BOUNDARIES = 12
 """Step boundaries that are looked at after the opening of a group."""
+_MOST_STALE = 0.5
+"""Part of the groups; a point that loses more is not worked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,36 +45,39 @@ class Column:
 
 
 def steady_columns(
-    points: list[Point], demands: list[TaskDemand], composition: Composition, step_s: float, window_s: float
+    points: Sequence[Point], demands: Sequence[TaskDemand], composition: Composition, step_s: float, window_s: float
 ) -> list[Column]:
     """What steady points yield in a step."""
-    made = []
-    for point in points:
-        open_s = window_s - point.rebuild_s
-        if open_s <= 0.0:
-            continue
-        demand = demands[point.task]
-        pace_s = point.pace_s * step_s / open_s
-        taken_s = demand.group_output_tokens * pace_s + demand.group_waits_s
-        longer = _longer(taken_s, step_s, composition.oldest)
-        made.append(
-            Column(
-                kind=point.kind,
-                task=point.task,
-                batch=point.batch,
-                starts=point.rate * open_s,
-                concurrency=point.concurrency,
-                unfinished=float(longer.sum()),
-                trained=1.0 - (float(longer[-1]) if composition.oldest is not None else 0.0),
-                prefill_kind=point.prefill_kind,
-                prefill_use=point.prefill_use,
-                moved_bytes_per_s=point.moved_bytes_per_s,
-            )
+    open_s = window_s - np.array([point.rebuild_s for point in points])
+    usable = np.flatnonzero(open_s > 0.0)
+    if not usable.size:
+        return []
+    task = np.array([points[index].task for index in usable])
+    pace_s = np.array([points[index].pace_s for index in usable]) * step_s / open_s[usable]
+    output = np.stack([demand.group_output_tokens for demand in demands])
+    waits_s = np.stack([demand.group_waits_s for demand in demands])
+    longer = _longer(output[task] * pace_s[:, None] + waits_s[task], step_s, composition.oldest)
+    unfinished = longer.sum(axis=1).tolist()
+    stale = longer[:, -1].tolist() if composition.oldest is not None else [0.0] * len(unfinished)
+    return [
+        Column(
+            kind=points[index].kind,
+            task=points[index].task,
+            batch=points[index].batch,
+            starts=points[index].rate * float(open_s[index]),
+            concurrency=points[index].concurrency,
+            unfinished=unfinished[row],
+            trained=1.0 - stale[row],
+            prefill_kind=points[index].prefill_kind,
+            prefill_use=points[index].prefill_use,
+            moved_bytes_per_s=points[index].moved_bytes_per_s,
         )
-    return [column for column in made if column.trained > 0.5]
+        for row, index in enumerate(usable.tolist())
+        if stale[row] < _MOST_STALE
+    ]
 
 
-def drain_columns(found: list[Drain], window_s: float) -> list[Column]:
+def drain_columns(found: Sequence[Drain], window_s: float) -> list[Column]:
     """The drains that fit the window."""
     return [
         Column(
@@ -89,7 +95,6 @@ def drain_columns(found: list[Drain], window_s: float) -> list[Column]:
 
 
 def _longer(taken_s: Array, step_s: float, oldest: int | None) -> Array:
-    """Part of the groups that takes longer than 1, 2, ... steps, up to the step at which they are evicted."""
-    boundaries = step_s * np.arange(1, 2 + (_BOUNDARIES if oldest is None else min(oldest, _BOUNDARIES)))
-    longer: Array = (taken_s[None, :] > boundaries[:, None]).mean(axis=1)
-    return longer
+    """For each row the parts that take longer than 1, 2, ... steps, up to the step at which groups are evicted."""
+    most = _BOUNDARIES if oldest is None else min(oldest + 1, _BOUNDARIES)
+    return np.stack([(taken_s > step_s * boundary).mean(axis=1) for boundary in range(1, most + 1)], axis=1)

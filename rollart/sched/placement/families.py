@@ -148,17 +148,16 @@ def add_rules(draft: Draft) -> None:
         _bounded(draft.program, rule.devices, [(n, float(kind.devices)) for kind, n in described])
     for share in rules.tasks:
         task = next(d for d, demand in enumerate(draft.instance.demands) if demand.task.name == share.task)
-        every = [(column, work, column.starts * column.trained) for column, work in draft.of_task(task)]
-        there = [
-            (work, yields)
-            for column, work, yields in every
-            if share.pool in (None, kinds[column.kind].pool) and share.role in (None, kinds[column.kind].role)
-        ]
-        most, least = share.share.most, share.share.least
-        draft.program.at_most(0.0, [*there, *((work, -most * yields) for _, work, yields in every)])
-        draft.program.at_most(
-            0.0, [*((work, least * yields) for _, work, yields in every), *((work, -yields) for work, yields in there)]
-        )
+        least, most = share.share.least, share.share.most
+        too_much, too_little = [], []
+        for column, work in draft.of_task(task):
+            kind = kinds[column.kind]
+            there = share.pool in (None, kind.pool) and share.role in (None, kind.role)
+            yields = column.starts * column.trained
+            too_much.append((work, yields * (there - most)))
+            too_little.append((work, yields * (least - there)))
+        draft.program.at_most(0.0, too_much)
+        draft.program.at_most(0.0, too_little)
 
 
 def _bounded(program: Program, bounds: Range | None, terms: Terms) -> None:

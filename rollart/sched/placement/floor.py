@@ -54,7 +54,10 @@ def _least_cost(places: list[Site], oracle: Oracle, step_s: float) -> float:
     """The least price of a step: between two durations it costs no less than the shorter one at the longer's price."""
     least = math.inf
     low_s = step_s
-    while low_s < step_s * _LONGEST:
+    # However long the step is, this much is paid for its hours.
+    patient = [oracle.cheapest(place, step_s * _LONGEST, integer=False) for place in places]
+    hourly_at_least = min((one.least_price_per_hour for one in patient if one is not None), default=0.0)
+    while low_s < step_s * _LONGEST and low_s * hourly_at_least / _S_PER_HOUR < least:
         high_s = low_s * _RATIO
         found = [one for place in places if (one := oracle.cheapest(place, high_s, integer=False)) is not None]
         if found:

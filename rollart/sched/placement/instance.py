@@ -35,8 +35,8 @@ class Instance:
         if window_s <= 0:
             return []
         if self.composition.barrier:
-            return drain_columns(list(self.drains), window_s)
-        return steady_columns(list(self.points), list(self.demands), self.composition, step_s, window_s)
+            return drain_columns(self.drains, window_s)
+        return steady_columns(self.points, self.demands, self.composition, step_s, window_s)
 
     @property
     def slots(self) -> int:

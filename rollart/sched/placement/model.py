@@ -63,6 +63,8 @@ class RolloutModel:
         families.add_links(self.draft)
         families.add_rules(self.draft)
         self._devices = families.add_devices(self.draft)
+        # Not by the variables' own bounds: SCIP takes an integer of at most one for binary, and for good.
+        self._allowed = {block: self.program.at_most(0.0, [(n, 1.0)]) for block, n in self.draft.blocks.items()}
         self._price = families.add_price(self.draft)
 
     def _blocks(self, *, by_batch: bool) -> dict[Block, Variable]:
@@ -76,8 +78,8 @@ class RolloutModel:
         pools = self.instance.job.cluster.pools
         for (pool, part), limit in self._devices.items():
             limit.SetUb(parts(room.free[pool], pools[pool].devices_per_node, part))
-        for (e, _), engines in self.draft.blocks.items():
-            engines.SetUb(self.instance.kinds[e].most if e in room.kinds else 0)
+        for (e, _), limit in self._allowed.items():
+            limit.SetUb(float(self.instance.kinds[e].most) if e in room.kinds else 0.0)
         self._price.SetUb(room.price_per_hour)
 
     def most_batches(self, room: Room, *, at_least: float = 0.0, time_limit_s: float = INFINITY) -> Rollout | None:

@@ -39,13 +39,9 @@ class Program:
         return self._solver.IntVar(0, most, "") if self.integer else self._solver.NumVar(0, most, "")
 
     def at_most(self, limit: float, terms: Terms) -> Constraint:
-        """Sum of variables times factors <= limit; a variable may be there twice."""
+        """Sum of variables times factors <= limit; each variable once."""
         constraint = self._solver.Constraint(-INFINITY, limit)
-        sums: dict[int, tuple[Variable, float]] = {}
         for variable, factor in terms:
-            index = variable.index()
-            sums[index] = (variable, factor + (sums[index][1] if index in sums else 0.0))
-        for variable, factor in sums.values():
             constraint.SetCoefficient(variable, factor)
         return constraint
 
