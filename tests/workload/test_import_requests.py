@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rollart.domain.errors import TraceError
+from rollart.domain.errors import InputError, TraceError
 from rollart.workload.importers import ImportOptions, TraceImport, import_trace, mooncake
 from rollart.workload.trace import TraceTrajectory
 
@@ -190,6 +190,22 @@ def test_texts_are_counted_by_the_named_estimate(tmp_path: Path, tokens: str, pr
     (found,) = TraceImport([path], ImportOptions(format="openai-chat", tokens=tokens, task="mine"))
     assert (found.task, found.prompt_tokens, found.turns[0].output_tokens) == ("mine", prompt, output)
     assert found.provenance["output_tokens"] == "estimated"
+
+
+def test_texts_are_counted_by_a_models_tokenizer(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"one": 0, "two": 1, "?": 2}, unk_token="?"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(tmp_path / "tokenizer.json"))
+    path = tmp_path / "chat.jsonl"
+    chat = [{"role": "user", "content": "one two two, one"}, {"role": "assistant", "content": "größe"}]
+    path.write_text(json.dumps({"messages": chat}))
+    for named in (tmp_path, tmp_path / "tokenizer.json"):
+        (found,) = TraceImport([path], ImportOptions(format="openai-chat", tokens=str(named)))
+        assert (found.prompt_tokens, found.turns[0].output_tokens) == (5 + 3, 1 + 3)
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(InputError, match=r"other.json: is no tokenizer \(.*\); must be a tokenizer.json"):
+        TraceImport([path], ImportOptions(format="openai-chat", tokens=str(tmp_path / "other.json")))
 
 
 def test_tools_of_a_chat_are_part_of_its_prompt(read: Read) -> None:

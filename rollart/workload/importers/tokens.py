@@ -1,10 +1,11 @@
 """Named ways to estimate the tokens of a text where a format has no token counts.
 
-All are estimates: none is the vocabulary of the model that wrote the text. `chars4` and `words` are the usual
-rules of thumb for English and byte-pair vocabularies of 100,000 entries; they were not fitted here.
+`chars4` and `words` are the usual rules of thumb for English and byte-pair vocabularies of 100,000 entries; they were
+not fitted here. A tokenizer of the model counts its texts; what the template puts around them stays an estimate.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 from rollart.domain.errors import InputError
 
@@ -42,8 +43,30 @@ DEFAULT_TOKENS = "chars4"
 
 
 def token_counter(name: str) -> TokenCounter:
-    """The estimate of that name; InputError for one that is not known."""
+    """The estimate of that name, or by the `tokenizer.json` at that path; InputError where it is neither."""
     counter = TOKEN_COUNTERS.get(name)
-    if counter is None:
-        raise InputError(f"--tokens {name!r} is not known; must be one of {', '.join(TOKEN_COUNTERS)}")
-    return counter
+    if counter is not None:
+        return counter
+    path = Path(name)
+    if path.is_dir():
+        path /= "tokenizer.json"
+    if not path.is_file():
+        known = ", ".join(TOKEN_COUNTERS)
+        raise InputError(f"--tokens {name!r} is not known; must be one of {known}, or a tokenizer.json")
+    return _tokenizer(path)
+
+
+def _tokenizer(path: Path) -> TokenCounter:
+    # A package of its own, which comes with transformers.
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise InputError(
+            "--tokens with a tokenizer.json needs the package tokenizers; pip install tokenizers"
+        ) from None
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises nothing more precise
+        reason = str(error).splitlines()[0]
+        raise InputError(f"--tokens {path}: is no tokenizer ({reason}); must be a tokenizer.json") from error
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
