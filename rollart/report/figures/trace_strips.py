@@ -30,6 +30,7 @@ def draw_strips(path: Path, sample: Sequence[TraceTrajectory], title: str) -> No
     axes.set_yticks(range(len(rows)), [f"{one.group} / {one.member}"[-28:] for one in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.margins(x=0.01)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     label(axes, "tokens in the order they enter the context", "group / member", grid="x")
     shown = [_PROMPT, _OBSERVATION, _OUTPUT, *([_LOST] if cuts else [])]
     figure.legend(
