@@ -130,19 +130,27 @@ def run(
     *,
     out: str | Path,
     fake: FakeTime | None = None,
+    address: str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
 ) -> Run:
     """Run a scenario (or a scenario file) on real workers, or on fake ones; writes a run directory.
 
-    `resume`: go on with the run that was interrupted in `out`. Raises ScenarioError, CapacityError, TraceError,
-    OutputError, StuckError, RunLogError, or RunInterrupted after Ctrl-C.
+    `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
+    that was interrupted in `out`. Raises ScenarioError, CapacityError, TraceError, InputError, OutputError, StuckError,
+    RunLogError, or RunInterrupted after Ctrl-C.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(Path(scenario))
     folder = Path(out)
     summary, statistics = run_scenario(
-        scenario, out=folder, fake=fake, code_version=code_version(), progress=progress, resume=resume
+        scenario,
+        out=folder,
+        fake=fake,
+        code_version=code_version(),
+        progress=progress,
+        address=address,
+        resume=resume,
     )
     return Run(summary=summary, statistics=statistics, folder=folder)
 

@@ -44,17 +44,40 @@ class Finding:
     remedy: str = ""
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+def doctor(
+    address: Annotated[
+        str | None, typer.Option(help="Look at a Ray cluster, HOST:PORT or auto, in place of this machine.")
+    ] = None,
+    scenario: Annotated[
+        Path | None, typer.Option(help="With --address: the scenario whose pools it shall have.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
     """Look at this machine: what is there, what is missing, and what to do. Exit code 1 if something is missing."""
-    findings = list(_findings())
+    if scenario is not None and address is None:
+        raise typer.BadParameter("--scenario is for --address")
+    findings = list(_findings() if address is None else _cluster(address, scenario))
     healthy = all(finding.state != "missing" for finding in findings)
     if json:
         show_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
         rows = [(each.what, each.state, each.value, each.remedy) for each in findings]
-        show_table("this machine", ("what", "state", "value", "what to do"), rows, texts=4)
+        show_table(
+            "this machine" if address is None else address, ("what", "state", "value", "what to do"), rows, texts=4
+        )
     if not healthy:
         raise typer.Exit(1)
+
+
+def _cluster(address: str, scenario: Path | None) -> Iterator[Finding]:
+    """What a Ray cluster has, and which pools of a scenario it can satisfy."""
+    from rollart.running.cluster import cluster_resources, job_of
+
+    resources, missing = cluster_resources(address, None if scenario is None else job_of(scenario))
+    for name, amount in sorted(resources.items()):
+        yield Finding(what=name, state="ok", value=f"{amount:g}")
+    for pool, problem in missing.items():
+        yield Finding(what=f"pool {pool}", state="missing" if problem else "ok", value=problem or "can be satisfied")
 
 
 def _findings() -> Iterator[Finding]:

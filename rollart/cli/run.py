@@ -32,6 +32,9 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the scenario.")
     ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster of the real workers, HOST:PORT or auto [one on this machine].")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run that was interrupted in the folder.")
     ] = False,
@@ -48,7 +51,7 @@ def run(
     folder = prepare(single_folder(out, chosen.name, chosen.policy))
     try:
         with step_progress(f"{chosen.name} {chosen.policy}") as progress:
-            summary = api.run(chosen, out=folder, fake=time, resume=resume, progress=progress).summary
+            summary = api.run(chosen, out=folder, fake=time, address=address, resume=resume, progress=progress).summary
     except RunInterrupted as stopped:
         typer.echo(str(stopped), err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -10,13 +10,14 @@ from rollart.domain.errors import InputError
 from rollart.domain.job import Job
 from rollart.exec.execute import Crew, Execution, execute
 from rollart.exec.saved_run import SavedRun
+from rollart.report.figures import draw_rewards
 from rollart.report.run_directory import write_results
 from rollart.report.staging import staged
 from rollart.report.summary import summarize
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.writer import FILE_NAME
 from rollart.running.fakes import FakeTime, fake_crew
-from rollart.running.reals import real_crew
+from rollart.running.reals import LEARNING_FILE, learning_curve, real_crew
 from rollart.scenario.scenario import Scenario
 
 KEPT = ".part-run"
@@ -61,6 +62,9 @@ def run_scenario(
         )
         summary = _summary(done)
         write_results(stage, done.statistics, summary)
+        if (stage / LEARNING_FILE).is_file():
+            title = f"{job.name}, {job.plan.policy.name}: mean reward of what was trained on"
+            draw_rewards(stage / "figures" / "rewards.png", title, learning_curve(stage / LEARNING_FILE))
     saved.drop()
     return summary, done.statistics
 

@@ -9,7 +9,7 @@ from rollart.domain.errors import CapacityError
 from rollart.domain.execution import ExecutionSettings
 from rollart.domain.job import Job
 from rollart.exec.ports import Desk, WorkerSet
-from rollart.exec.real.cluster import check_pools, connect, disconnect
+from rollart.exec.real.cluster import connect, disconnect, lacking
 from rollart.exec.real.environments.shipped import make_environment
 from rollart.exec.real.launch import Launcher
 from rollart.exec.real.model_folder import model_folder
@@ -35,7 +35,7 @@ def connected(
     connect(job.cluster, address)
     progress = Progress(folder, predicted_step_s)
     try:
-        missing = check_pools(job.cluster, needed_devices(job))
+        missing = [lack for lack in lacking(job.cluster, needed_devices(job)).values() if lack is not None]
         if missing:
             raise CapacityError("; ".join(missing))
         launcher = Launcher(job, settings, model, tokenizer, folder, f"rollart-{os.getpid()}")

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import ray
-from ray.util.placement_group import placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from rollart.domain.cluster import Cluster, Pool
 from rollart.domain.errors import CapacityError, InputError
@@ -33,7 +31,7 @@ OBJECT_STORE_BYTES = 2 * 2**30
 """Shared memory of a cluster of one; a few versions of a small model and what travels between processes."""
 
 
-def connect(cluster: Cluster, address: str | None) -> None:
+def connect(cluster: Cluster | None, address: str | None) -> None:
     """Connect to Ray, or start it here; InputError for an address where nobody answers."""
     os.environ.update(QUIET)
     if address is not None:
@@ -42,11 +40,11 @@ def connect(cluster: Cluster, address: str | None) -> None:
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise InputError(f"--address {address}: no Ray cluster answers: {_line(error)}") from error
         return
-    resources = {resource_name(pool): float(pool.count) for pool in cluster.pools.values()}
+    pools = () if cluster is None else cluster.pools.values()
     ray.init(
         num_cpus=os.cpu_count(),
         object_store_memory=OBJECT_STORE_BYTES,
-        resources=resources,
+        resources={resource_name(pool): float(pool.count) for pool in pools},
         include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
@@ -83,32 +81,27 @@ def demand(pool: Pool, devices: int, available: Mapping[str, float]) -> dict[str
     return options
 
 
-def check_pools(cluster: Cluster, needed: Mapping[str, int]) -> list[str]:
-    """What the connected cluster lacks of the devices that are needed, by pool; one line each."""
+def lacking(cluster: Cluster, needed: Mapping[str, int]) -> dict[str, str | None]:
+    """What the connected cluster lacks of the devices that are needed, by pool; None: nothing."""
     available = ray.cluster_resources()
-    missing = []
-    for name, devices in needed.items():
-        pool = cluster.pools[name]
-        try:
-            options = demand(pool, devices, available)
-        except CapacityError as error:
-            missing.append(str(error))
-            continue
-        units = available.get(resource_name(pool), float(devices))
-        gpus = available.get("GPU", 0.0)
-        if units < devices or options.get("num_gpus", 0) > gpus:
-            missing.append(f"pool {name!r}: {devices} devices are needed; the cluster has {units:g}, and {gpus:g} GPUs")
-    return missing
+    return {name: _lack(cluster.pools[name], devices, available) for name, devices in needed.items()}
 
 
-def together(bundles: list[dict[str, float]]) -> list[PlacementGroupSchedulingStrategy]:
-    """Places for workers that must all be there at once."""
-    group = placement_group(bundles, strategy="PACK")
-    ray.get(group.ready())
-    return [
-        PlacementGroupSchedulingStrategy(placement_group=group, placement_group_bundle_index=index)
-        for index in range(len(bundles))
-    ]
+def _lack(pool: Pool, devices: int, available: Mapping[str, float]) -> str | None:
+    try:
+        options = demand(pool, devices, available)
+    except CapacityError as error:
+        return str(error)
+    units, gpus = available.get(resource_name(pool), float(devices)), available.get("GPU", 0.0)
+    if units < devices or options.get("num_gpus", 0) > gpus:
+        return f"pool {pool.name!r}: {devices} devices are needed; the cluster has {units:g}, and {gpus:g} GPUs"
+    return None
+
+
+def resources() -> dict[str, float]:
+    """What the connected cluster has, without Ray's own marks of nodes."""
+    found = ray.cluster_resources()
+    return {name: amount for name, amount in found.items() if not name.startswith("node:")}
 
 
 def _line(error: BaseException) -> str:

@@ -2,16 +2,19 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import ray
+from ray.exceptions import RayError
 
 from rollart.domain.execution import ExecutionSettings, TaskExecution
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup
 from rollart.exec.real.cluster import QUIET, demand
 from rollart.exec.real.engines.actor import engine_actor
+from rollart.exec.real.engines.remains import Remains, clear, end_processes
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
 from rollart.exec.real.environments.host import EnvironmentHost
 from rollart.exec.real.mailbox import Mailbox, Message
@@ -41,6 +44,7 @@ class Launcher:
         self.folder = folder
         self._engines = [group for group in job.plan.placement.engine_groups for _ in range(group.engines)]
         self._available = ray.cluster_resources()
+        self._remains: dict[int, Remains] = {}
         self._tasks = {task.task: task for task in settings.tasks}
 
     @property
@@ -51,13 +55,17 @@ class Launcher:
     # Engines
 
     async def engine(self, index: int, incarnation: int, received: Received, lost: Lost, *, suspended: bool) -> Mailbox:
-        """An engine, once its model is loaded."""
+        """An engine, once its model is loaded; what an earlier one has left behind goes first."""
+        remains = self._remains.pop(index, None)
+        if remains is not None:
+            with suppress(RayError):
+                await clear(remains)
         group = self._engines[index]
         pool = self._job.cluster.pools[group.pool]
         options = demand(pool, group.tensor_parallel, self._available)
         options["runtime_env"] = {"env_vars": self._environment(index, group)}
         actor = engine_actor(options).remote(self._engine_spec(index, incarnation, group))
-        await actor.start.remote(0, suspended=suspended)
+        self._remains[index] = await actor.start.remote(0, suspended=suspended)
         return Mailbox(actor, received, lost)
 
     def _environment(self, index: int, group: EngineGroup) -> dict[str, str]:
@@ -132,5 +140,8 @@ class Launcher:
         return Mailbox(host.remote(task, self._settings.tokenizer, str(self._model), vocabulary), received, lost)
 
     def close(self) -> None:
-        """Remove what engines have left in memory on this host."""
+        """Remove what engines have left on this host, processes and memory."""
+        for remains in self._remains.values():
+            if remains.node == ray.get_runtime_context().get_node_id():
+                end_processes(remains.processes)
         shutil.rmtree(MEMORY_FOLDER / self._name, ignore_errors=True)

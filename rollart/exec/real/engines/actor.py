@@ -4,11 +4,13 @@ Messages in, carried out in order, turns beside each other:
 ("turn", command, task, prompt ids, max_tokens), ("abort", command, target), ("pull", command, version, buckets),
 ("update", command, version, buckets or None), ("suspend", command), ("resume", command), ("probe", version, ids).
 Messages out: ("turn", command, Turn), ("aborted", command, target, Turn or None), ("pulled", command, version),
-("updated", command, version, seconds), ("suspended", command), ("resumed", command), ("probe", version, log-probs),
-("reading", counters). `buckets` are references to Ray objects, each the bytes of one safetensors file.
+("moved", bytes), ("updated", command, version, seconds), ("suspended", command), ("resumed", command),
+("probe", version, log-probs), ("reading", counters). `buckets` are references to Ray objects, each the bytes of one
+safetensors file.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 
 import ray
 
+from rollart.exec.real.engines.remains import Remains, descendants
 from rollart.exec.real.engines.spec import EngineSpec
 from rollart.exec.real.engines.turn import turn_of
 from rollart.exec.real.mailbox import Message, Outbox
@@ -43,8 +46,8 @@ class EngineProcess:
         self._broken = False
         self._suspended = False
 
-    async def start(self, version: int, *, suspended: bool) -> None:
-        """Load the model; the weights in its folder are called `version`."""
+    async def start(self, version: int, *, suspended: bool) -> Remains:
+        """Load the model; the weights in its folder are called `version`. What would be left if this process died."""
         # Here, since the driver's process has this module too and takes half a minute less without vLLM.
         from rollart.exec.real.engines import backend
 
@@ -56,6 +59,7 @@ class EngineProcess:
         if suspended:
             await self._engine.pause_generation(mode="keep", clear_cache=False)
         self._begin(self._work())
+        return Remains(node=ray.get_runtime_context().get_node_id(), processes=descendants(os.getpid()))
 
     async def collect(self) -> list[Message]:
         """What there is to say, with the counters."""
@@ -160,6 +164,7 @@ class EngineProcess:
             path.write_bytes(memoryview(await bucket))
             paths.append(path)
         self._pulled[version] = paths
+        self._outbox.post(("moved", sum(path.stat().st_size for path in paths)))
 
     async def _update(self, command: int, version: int, buckets: list[Any] | None) -> None:
         """Install a version; KV of older weights is dropped, also that of the requests that wait in the engine."""

@@ -90,12 +90,14 @@ class EngineFleet:
             "updated": self._updated,
             "probe": lambda link, version, logprobs: self.probed(link.index, version, logprobs),
             "reading": lambda link, counters: link.readings.__setitem__(-1, Reading(*counters)),
+            "moved": self._moved,
             "broken": self._broken,
         }
         self.probed: Callable[[int, int, list[list[float]]], None] = _nobody
         """Told the log-probs of the probe prompts."""
         self.resumed: Callable[[int, int], None] = _nobody
         """Told that an engine generates under a version that it did not have before."""
+        self.moved_bytes = 0
         self.update_s: list[float] = []
         """Seconds of every update, in the engine's process."""
 
@@ -236,6 +238,10 @@ class EngineFleet:
         if fresh is not None:
             self.resumed(link.index, fresh)
         self._report(EngineResumed(command_id=command_id))
+
+    def _moved(self, link: EngineLink, size: int) -> None:
+        del link
+        self.moved_bytes += size
 
     def _broken(self, link: EngineLink, reason: str) -> None:
         if link.mailbox is not None:

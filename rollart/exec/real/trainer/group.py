@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError
+from ray.exceptions import RayActorError, RayError
 
 from rollart.domain.commands import RestartTrainer, TrainBatch
 from rollart.domain.events import Event, TrainerLost, TrainerStarted, TrainingEnded
@@ -60,6 +60,7 @@ class TrainerGroup:
         self._folder = folder
         self._seed = seed
         self._incarnation = 0
+        self._down = False
         self._taken: dict[int, tuple[int, ...]] = {}
         """Version -> trajectories that it was made of, until a checkpoint has it."""
         self._saved = 0
@@ -103,6 +104,7 @@ class TrainerGroup:
     def restart(self, command: RestartTrainer) -> None:
         """Start all ranks again from a checkpoint."""
         self._incarnation = command.incarnation
+        self._down = False
         self._spawn(self._restart(command))
 
     async def _restart(self, command: RestartTrainer) -> None:
@@ -118,7 +120,8 @@ class TrainerGroup:
 
     def _lost(self, incarnation: int) -> None:
         """A rank has died, and with it the step of all."""
-        if incarnation == self._incarnation:
+        if incarnation == self._incarnation and not self._down:
+            self._down = True
             self._report(TrainerLost(incarnation=incarnation))
 
     def _shuffled(self, rows: list[Row], version: int) -> list[Row]:
@@ -131,10 +134,21 @@ class TrainerGroup:
             chance.shuffle(rewards)
         return [replace(row, reward=by_task[row.task].pop()) for row in rows]
 
-    async def publish(self) -> tuple[Sequence[Any], list[list[float]], int]:
-        """Put the present weights into the store."""
-        published: tuple[Sequence[Any], list[list[float]], int] = await self._all("publish", self._probes)
-        return published
+    async def publish(self) -> tuple[Sequence[Any], list[list[float]]] | None:
+        """Put the present weights into the store; None when the trainer died over it."""
+        incarnation = self._incarnation
+        try:
+            exports = [rank.export.options(num_returns="streaming").remote() for rank in self._ranks]
+            references = [reference async for reference in exports[0]]
+            for other in exports[1:]:
+                async for _ in other:
+                    pass
+            # A generator that breaks off ends with a reference to its error.
+            await asyncio.gather(*(_ready(reference) for reference in references[-1:]))
+            return references, await self._all("probe", self._probes)
+        except RayError:
+            self._lost(incarnation)
+            return None
 
     async def _save(self, version: int) -> None:
         """Write a checkpoint; the one before the last is of no use any more, nor are episodes that are in it."""
@@ -154,6 +168,10 @@ class TrainerGroup:
         """Call all ranks alike; what rank 0 answers."""
         answers = await asyncio.gather(*(getattr(rank, method).remote(*arguments) for rank in self._ranks))
         return answers[0]
+
+
+async def _ready(reference: Any) -> None:
+    await reference
 
 
 def mean_rewards(rows: Sequence[Row]) -> dict[str, float]:

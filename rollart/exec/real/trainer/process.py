@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,17 +93,18 @@ class TrainerProcess:
         told = self._learner.step(rows, version)
         return {**told, "train_s": time.perf_counter() - began_s}
 
-    def publish(self, probes: Sequence[Sequence[int]]) -> tuple[list[Any], list[list[float]], int]:
-        """Put the weights into the store; references to the buckets, log-probs of probe prompts, bytes."""
-        logprobs = self._learner.prompt_logprobs(probes)
+    def probe(self, prompts: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Log-probs of prompts' own tokens under the present weights."""
+        return self._learner.prompt_logprobs(prompts)
+
+    def export(self) -> Iterator[Any]:
+        """The present weights, bucket by bucket, each the bytes of a safetensors file; empty on ranks but 0.
+
+        Called as a streaming generator, so that the caller owns the buckets and they outlive this process.
+        """
         dtype = DTYPES[self._spec.engine_dtype]
-        references, size = [], 0
         for bucket in buckets(full_weights(self._learner.policy, dtype), self._spec.bucket_bytes):
-            content = np.frombuffer(save(bucket), dtype=np.uint8)
-            size += content.nbytes
-            if self._rank == 0:
-                references.append(ray.put(content))
-        return references, logprobs, size
+            yield np.frombuffer(save(bucket) if self._rank == 0 else b"", dtype=np.uint8)
 
     def save(self, folder: str, version: int) -> None:
         """Write a checkpoint."""

@@ -19,8 +19,8 @@ KEPT_VERSIONS = 3
 class Publisher(Protocol):
     """Puts the trainer's weights into the store."""
 
-    async def publish(self) -> tuple[Sequence[Any], list[list[float]], int]:
-        """References to the buckets, log-probs of the probe prompts, bytes."""
+    async def publish(self) -> tuple[Sequence[Any], list[list[float]]] | None:
+        """References to the buckets and log-probs of the probe prompts; None when the trainer died over it."""
         ...
 
 
@@ -43,7 +43,6 @@ class WeightStore:
         self.probes: dict[int, list[list[float]]] = {}
         """Version -> log-probs of the probe prompts by the trainer's model."""
         self.busy_s = 0.0
-        self.bytes = 0
 
     def push(self, command: PushWeights) -> None:
         """Publish a version; a broadcast goes through the store too, and engines fetch it while they stand still."""
@@ -51,9 +50,11 @@ class WeightStore:
 
     async def _push(self, command: PushWeights) -> None:
         began_s = self._clock.now
-        references, probes, size = await self._publisher.publish()
+        published = await self._publisher.publish()
         self.busy_s += self._clock.now - began_s
-        self.bytes += size
+        if published is None:
+            return
+        references, probes = published
         async with self._pushed:
             self._versions[command.version] = references
             self.probes[command.version] = probes
