@@ -81,6 +81,9 @@ class Placement:
     affinity: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Engine groups that suit a task, equally good; the key `default` is for tasks that are not named.
     The other groups are its fallback. Without any entry, every group suits every task."""
+    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Task -> suited group -> part of the task's trajectories that a router keeps there, while the group is up.
+    A task that is not named is divided by load."""
     environment_slots: int = 1024
     """Environments that may exist at once."""
     kv_return: KvReturn = KvReturn.RECOMPUTE

@@ -31,6 +31,7 @@ def placement_problems(job: Job) -> Iterator[Problem]:
     yield from _capacity_problems(placement, cluster)
     yield from _role_problems(placement)
     yield from _affinity_problems(job.tasks, placement)
+    yield from _share_problems(job.tasks, placement)
     yield from _judge_problems(job.tasks, placement)
     engines = sum(group.engines for group in placement.engine_groups)
     last = max((preemption.engine for preemption in job.faults.preemptions), default=0)
@@ -162,6 +163,25 @@ def _affinity_problems(tasks: Sequence[Task], placement: Placement) -> Iterator[
             elif name not in rollout:
                 text = f"{name!r} has role {groups[name].role.value}; must be a group with role both or decode"
                 yield Problem(place=place, text=text)
+
+
+def _share_problems(tasks: Sequence[Task], placement: Placement) -> Iterator[Problem]:
+    names = [task.name for task in tasks]
+    for task, shares in placement.shares.items():
+        place = f"placement.shares.{task}"
+        if task not in names:
+            yield Problem(place=place, text=f"there is no task {task!r}; {nearest(task, names)}")
+        suited = placement.affinity.get(task, placement.affinity.get("default"))
+        known = (
+            [group.name for group in placement.engine_groups if group.role in _ROLLOUT] if suited is None else suited
+        )
+        for name in sorted({*shares, *known}):
+            if name not in known:
+                yield Problem(
+                    place=place, text=f"{name!r} is not among the groups that suit the task: {', '.join(known)}"
+                )
+            elif name not in shares:
+                yield Problem(place=place, text=f"has no share for {name!r}; must name every group that suits the task")
 
 
 def _judge_problems(tasks: Sequence[Task], placement: Placement) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ def placement_of(section: PlacementSection) -> Placement:
         engine_groups=tuple(_group(group) for group in section.engines),
         trainer=TrainerPlacement(**section.trainer.model_dump()),
         affinity={task: tuple(groups) for task, groups in section.affinity.items()},
+        shares={task: dict(shares) for task, shares in section.shares.items()},
         environment_slots=section.environment_slots,
         kv_return=KvReturn(section.kv_return),
     )

@@ -18,6 +18,9 @@ def placement_mapping(placement: Placement) -> dict[str, Any]:
         "trainer": dataclasses.asdict(placement.trainer),
         "engines": [{key: value for key, value in engine.items() if value is not None} for engine in engines],
         "affinity": {task: list(groups) for task, groups in placement.affinity.items()},
+        "shares": {
+            task: {group: round(share, 6) for group, share in s.items()} for task, s in placement.shares.items()
+        },
         "environment_slots": placement.environment_slots,
         "kv_return": str(placement.kv_return),
     }

@@ -17,6 +17,8 @@ class TaskConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_turns: int
     suited: tuple[int, ...]
     """Engine classes that suit the task, equally good."""
+    shares: tuple[float, ...] = ()
+    """Of the task's trajectories under way, by suited class; empty: divided by load."""
     fallback: tuple[int, ...] = ()
     """Engine classes that serve it while no suited engine is up."""
 

@@ -27,11 +27,14 @@ class Fleet:
         "_cost",
         "_decode",
         "_heaps",
+        "_held",
         "_most_entries",
         "_prefill",
         "_router",
+        "_shares",
         "_sticky",
         "_tiers",
+        "_trajectories",
         "_up",
         "classes",
         "engines",
@@ -48,7 +51,17 @@ class Fleet:
             (frozenset(task.suited) & decoding, frozenset(task.fallback) & decoding) for task in config.tasks
         ]
         prefill = frozenset(i for i, group in enumerate(config.classes) if group.role is Role.PREFILL)
+        self._trajectories = state.trajectories
+        self._shares = [
+            {index: share for index, share in zip(task.suited, task.shares, strict=True) if index in decoding}
+            if task.shares
+            else {}
+            for task in config.tasks
+        ]
+        self._held: list[dict[int, int]] = []
+        """Task with shares -> class -> trajectories that are bound there."""
         sets = {tier for tiers in self._tiers for tier in tiers} | {prefill}
+        sets |= {frozenset((index,)) for shares in self._shares for index in shares}
         self._heaps: dict[frozenset[int], Heap] = {members: [] for members in sets}
         self._class_heaps = [
             [heap for members, heap in self._heaps.items() if index in members] for index in range(len(config.classes))
@@ -64,12 +77,29 @@ class Fleet:
         for members, heap in self._heaps.items():
             heap[:] = [(self.engines[index].load * self._cost[index], index) for index in self._members_up(members)]
             heapify(heap)
+        self._held = [dict.fromkeys(shares, 0) for shares in self._shares]
+        if any(self._shares):
+            for trajectory in self._trajectories.values():
+                self._count(trajectory, 1)
 
     # The view that routers get
 
     def least_loaded(self, task: int, tier: int) -> int | None:
-        """The engine of the tier that is up with the least load for its weight, lowest index first."""
+        """The engine of the tier that is up with the least load for its weight, lowest index first.
+
+        A task with shares first gets the suited class that is furthest behind its own, among those that are up.
+        """
+        if tier == 0 and self._shares[task]:
+            return self._least_loaded_by_share(task)
         return self._top(self._heaps[self._tiers[task][tier]])
+
+    def _least_loaded_by_share(self, task: int) -> int | None:
+        held = self._held[task]
+        for index, _ in sorted(self._shares[task].items(), key=lambda one: ((held[one[0]] + 1) / one[1], one[0])):
+            engine = self._top(self._heaps[frozenset((index,))])
+            if engine is not None:
+                return engine
+        return None
 
     def up(self, task: int, tier: int) -> list[int]:
         """All engines of the tier that are up, in index order."""
@@ -125,6 +155,7 @@ class Fleet:
         trajectory.engine = index
         trajectory.incarnation = self.engines[index].incarnation
         self._load(index, 1)
+        self._count(trajectory, 1)
         prefill = self._top(self._heaps[self._prefill]) if self.classes[index] in self._decode else None
         if prefill is not None:
             trajectory.prefill_engine = prefill
@@ -133,12 +164,20 @@ class Fleet:
 
     def release(self, trajectory: Trajectory) -> None:
         """Undo the binding."""
+        self._count(trajectory, -1)
         if self._alive(trajectory.engine, trajectory.incarnation):
             self._load(trajectory.engine, -1)
         if self._alive(trajectory.prefill_engine, trajectory.prefill_incarnation):
             self._load(trajectory.prefill_engine, -1)
         trajectory.engine = trajectory.incarnation = -1
         trajectory.prefill_engine = trajectory.prefill_incarnation = -1
+
+    def _count(self, trajectory: Trajectory, change: int) -> None:
+        """Keep the count of a task's trajectories by class."""
+        if trajectory.engine >= 0 and self._shares[trajectory.task]:
+            held, index = self._held[trajectory.task], self.classes[trajectory.engine]
+            if index in held:
+                held[index] += change
 
     def changed(self, index: int) -> None:
         """An engine came up or went down."""

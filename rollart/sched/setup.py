@@ -38,6 +38,7 @@ def _task(job: Job, task: Task, groups: int) -> TaskConfig:
     placement = job.plan.placement
     rollout = [i for i, group in enumerate(placement.engine_groups) if group.role is not Role.JUDGE]
     names = placement.affinity.get(task.name, placement.affinity.get("default"))
+    shares = placement.shares.get(task.name)
     suited = [i for i in rollout if names is None or placement.engine_groups[i].name in names]
     return TaskConfig(
         name=task.name,
@@ -45,6 +46,7 @@ def _task(job: Job, task: Task, groups: int) -> TaskConfig:
         groups_per_batch=groups,
         max_turns=task.max_turns,
         suited=tuple(suited),
+        shares=tuple(shares[placement.engine_groups[i].name] for i in suited) if shares else (),
         fallback=tuple(i for i in rollout if i not in suited),
     )
 

@@ -167,3 +167,31 @@ def test_the_heaps_stay_small_however_long_the_run(router: str) -> None:
         crew.release(crowd[number % 40])
         crew.bind(crowd[number % 40])
     assert max(len(heap) for heap in crew._heaps.values()) <= 64 + 8 * 4 + 1
+
+
+def test_shares_decide_which_class_holds_how_many() -> None:
+    shared = task(size=1, suited=(0, 1), shares=(0.75, 0.25))
+    crew = fleet((engines("a", count=2), engines("b", count=1)), tasks=(shared,))
+    classes = [crew.classes[engine] for engine in bound(crew, 8)]
+    assert (classes.count(0), classes.count(1)) == (6, 2)
+    assert [engine.load for engine in crew.engines] == [3, 3, 2]
+
+
+def test_a_class_that_is_down_leaves_its_share_to_the_others() -> None:
+    shared = task(size=1, suited=(0, 1), shares=(0.9, 0.1))
+    crew = fleet((engines("a", count=1), engines("b", count=1)), tasks=(shared,))
+    down(crew, 0)
+    assert bound(crew, 3) == [1, 1, 1]
+    up(crew, 0)
+    assert bound(crew, 3) == [0, 0, 0]
+
+
+def test_a_trajectory_that_leaves_makes_room_in_its_class() -> None:
+    shared = task(size=1, suited=(0, 1), shares=(0.5, 0.5))
+    crew = fleet((engines("a", count=1), engines("b", count=1)), tasks=(shared,))
+    first, second = newcomer(0), newcomer(1)
+    assert crew.bind(first)
+    assert crew.bind(second)
+    assert (first.engine, second.engine) == (0, 1)
+    crew.release(second)
+    assert bound(crew, 1) == [1]

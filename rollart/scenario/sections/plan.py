@@ -63,6 +63,11 @@ class PlacementSection(Section):
         default={},
         description="Engine groups that suit a task; others serve it while these are down; `default`: other tasks",
     )
+    shares: dict[str, dict[Name, Share]] = Field(
+        default={},
+        description="Parts of a task's trajectories that its suited groups hold, by group; default: by load. "
+        "For routers that look at load",
+    )
     environment_slots: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
         default=1024, description="Environments that may exist at once"
     )

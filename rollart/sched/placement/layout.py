@@ -31,6 +31,7 @@ def plan_of(instance: Instance, trainer: TrainerOption, groups: list[Group]) -> 
             engine_groups=(*made, *judges),
             trainer=trainer.placement,
             affinity={task: tuple(share) for task, share in shares.items()},
+            shares={task: share for task, share in shares.items() if len(share) > 1},
             environment_slots=_slots(instance, made, groups),
         ),
         policy=instance.policy,
