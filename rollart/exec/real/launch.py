@@ -13,7 +13,7 @@ from rollart.domain.execution import ExecutionSettings, TaskExecution
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup
 from rollart.exec.real.cluster import QUIET, demand
-from rollart.exec.real.engines.actor import engine_actor
+from rollart.exec.real.engines.actor import EngineProcess
 from rollart.exec.real.engines.remains import Remains, clear, end_processes
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
 from rollart.exec.real.environments.host import EnvironmentHost
@@ -60,13 +60,17 @@ class Launcher:
         if remains is not None:
             with suppress(RayError):
                 await clear(remains)
-        group = self._engines[index]
-        pool = self._job.cluster.pools[group.pool]
-        options = demand(pool, group.tensor_parallel, self._available)
-        options["runtime_env"] = {"env_vars": self._environment(index, group)}
-        actor = engine_actor(options).remote(self._engine_spec(index, incarnation, group))
+        actor = self.engine_process(index, incarnation)
         self._remains[index] = await actor.start.remote(0, suspended=suspended)
         return Mailbox(actor, received, lost)
+
+    def engine_process(self, index: int, incarnation: int, process: type[EngineProcess] = EngineProcess) -> Any:
+        """The actor of an engine; its model is not loaded yet. Ray restarts and repeats nothing."""
+        group = self._engines[index]
+        options = demand(self._job.cluster.pools[group.pool], group.tensor_parallel, self._available)
+        options["runtime_env"] = {"env_vars": self._environment(index, group)}
+        actor: Any = ray.remote(process).options(max_restarts=0, max_task_retries=0, **options)
+        return actor.remote(self._engine_spec(index, incarnation, group))
 
     def _environment(self, index: int, group: EngineGroup) -> dict[str, str]:
         variables = dict(QUIET)

@@ -190,8 +190,3 @@ class EngineProcess:
             told = last.prompt_logprobs[1:]
             logprobs.append([entry[token].logprob for entry, token in zip(told, prompt[1:], strict=True)])
         self._outbox.post(("probe", version, logprobs))
-
-
-def engine_actor(options: dict[str, Any]) -> Any:
-    """The actor class with Ray's options: resources, environment variables, no restarts by Ray."""
-    return ray.remote(EngineProcess).options(max_restarts=0, max_task_retries=0, **options)
