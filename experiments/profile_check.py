@@ -16,6 +16,7 @@ can come closer to a half that it has not seen than about that.
 import argparse
 import json
 import re
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,7 +107,7 @@ def main() -> None:
         fitting = (one for one in TraceReader(path) if one.turns and longest_tokens(one) <= CONTEXT_LIMIT)
         trajectories = [_of_one_task(one) if options.one_task else one for one in fitting]
         groups = len({(one.task, one.group) for one in trajectories})
-        splits = [_split(trajectories, options, seed) for seed in range(options.splits)]
+        splits = [_told(_split(trajectories, options, seed), seed) for seed in range(options.splits)]
         for policy in options.policies.split(","):
             found = [split[policy] for split in splits]
             bias = [split.bias for split in found]
@@ -150,6 +151,13 @@ class Split:
     def halves(self) -> float:
         """log(one half / the other)."""
         return log(self.replayed_s[0] / self.replayed_s[1])
+
+
+def _told(split: dict[str, Split], seed: int) -> dict[str, Split]:
+    """The same, told on stderr: a long check shows where it is."""
+    found = ", ".join(f"{policy} {one.bias:.3f}" for policy, one in split.items())
+    print(f"  split {seed}: profile / other half {found}", file=sys.stderr, flush=True)
+    return split
 
 
 def _split(trajectories: Sequence[TraceTrajectory], options: argparse.Namespace, seed: int) -> dict[str, Split]:
