@@ -1,5 +1,7 @@
 """Shipped environments, in this process."""
 
+from pathlib import Path
+
 import pytest
 
 from rollart.domain.errors import ScenarioError
@@ -154,3 +156,13 @@ def test_a_text_game_is_played():
         answers.append(act(game, f"[{len(answers)}]"))
     assert answers[-1].done
     game.close()
+
+
+def test_the_class_in_the_documentation_is_an_environment(tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parents[3] / "docs/real-workers.md").read_text(encoding="utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "environment_of_the_page.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    echo = make_environment("environment_of_the_page:Echo", {"word": "ice"})
+    assert echo.reset(0, 0).text == "say ice: "
+    assert act(echo, "ice").reward == 1.0

@@ -111,8 +111,6 @@ class EnvironmentFleet:
         host.mailbox.post(("close", command.id, trajectory))
         if trajectory in host.hanging:
             self._answer_close(command.id)
-            if host.held <= host.hanging:
-                self._retire(host)
 
     def stop(self) -> None:
         """End all processes."""
@@ -192,7 +190,10 @@ class EnvironmentFleet:
 
     def _answer_close(self, command_id: int) -> None:
         host = self._closing.pop(command_id)
-        host.held = {trajectory for trajectory in host.held if self._host_of.get(trajectory) is host} | host.hanging
+        wanted = {trajectory for trajectory in host.held if self._host_of.get(trajectory) is host}
+        host.held = wanted | host.hanging
+        if host.hanging and not wanted and host.mailbox is not None:
+            self._retire(host)
         self._report(EnvironmentClosed(command_id=command_id))
         self._place_waiting(host.task.task)
 

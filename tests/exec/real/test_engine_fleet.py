@@ -1,0 +1,165 @@
+"""Engines from the driver's side, with processes that answer as a test says."""
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("ray")
+
+from rollart.domain.commands import (
+    AbortGeneration,
+    GenerateTurn,
+    ResetEnvironment,
+    RestartEngine,
+    UpdateEngine,
+    WeightSource,
+)
+from rollart.domain.events import EngineLost, EngineStarted, EngineUpdated, GenerationAborted, TurnGenerated
+from rollart.exec.real.engines.fleet import EngineFleet
+from rollart.exec.real.engines.turn import Turn
+from rollart.exec.real.episodes import Episodes
+
+
+class Process:
+    """A mailbox whose other end is the test."""
+
+    def __init__(self, received, lost, suspended):
+        self.received, self.lost, self.suspended = received, lost, suspended
+        self.posted = []
+
+    def post(self, message):
+        self.posted.append(message)
+
+    def kill(self):
+        """Nothing to end."""
+
+
+class Store:
+    """Weights are names."""
+
+    def buckets(self, version):
+        return [f"v{version}"]
+
+
+class Bench:
+    """A fleet of one engine, and what it has reported."""
+
+    def __init__(self):
+        self.events, self.processes = [], []
+        self.episodes = Episodes()
+        self.fleet = EngineFleet(1, self.start, {"t": 4}, self.episodes, Store(), self.spawn, self.events.append)
+        asyncio.run(self.fleet.start())
+
+    async def start(self, _index, _incarnation, received, lost, *, suspended):
+        self.processes.append(Process(received, lost, suspended))
+        return self.processes[-1]
+
+    def spawn(self, work):
+        asyncio.run(work)
+
+    def begin(self, trajectory):
+        self.episodes.begin(
+            ResetEnvironment(
+                id=0, trajectory=trajectory, task="t", prompt=0, group=0, member=0, attempt=0, version=0, timeout_s=1.0
+            )
+        )
+        self.episodes.ready(trajectory, [1, 2])
+
+    def generate(self, command, trajectory, *, incarnation=0, partial=0, max_tokens=100):
+        self.fleet.generate(
+            GenerateTurn(
+                id=command,
+                trajectory=trajectory,
+                group=0,
+                turn=0,
+                engine=0,
+                incarnation=incarnation,
+                prefill_engine=None,
+                context_tokens=2,
+                reusable_tokens=0,
+                shared_tokens=0,
+                partial_tokens=partial,
+                max_tokens=max_tokens,
+            )
+        )
+
+
+def turn(tokens, *, finished=False):
+    return Turn(
+        tokens=tokens,
+        logprobs=[-0.5] * len(tokens),
+        versions=[0] * len(tokens),
+        finished=finished,
+        cached_tokens=0,
+        recomputed_tokens=0,
+        preemptions=0,
+        queue_s=0.0,
+        prefill_s=0.1,
+        decode_s=0.2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "tokens", "finished", "truncated"),
+    [(100, 4, False, False), (3, 3, False, True), (100, 2, True, False), (3, 2, True, False)],
+    ids=["its own limit", "the context", "a stop token", "a stop token in time"],
+)
+def test_only_the_context_cuts_a_trajectory(max_tokens, tokens, finished, truncated):
+    bench = Bench()
+    bench.begin(1)
+    bench.generate(5, 1, max_tokens=max_tokens)
+    assert bench.processes[0].posted == [("turn", 5, "t", [1, 2], min(4, max_tokens))]
+    bench.processes[0].received(("turn", 5, turn([7] * tokens, finished=finished)))
+    (event,) = bench.events
+    assert isinstance(event, TurnGenerated)
+    assert (event.output_tokens, event.truncated) == (tokens, truncated)
+    assert bench.episodes[1].turn == [7] * tokens
+
+
+def test_an_abort_keeps_what_was_made_and_the_rest_is_asked_for_again():
+    bench = Bench()
+    bench.begin(1)
+    bench.generate(5, 1)
+    bench.fleet.abort(AbortGeneration(id=6, target=5, trajectory=1, engine=0, incarnation=0))
+    bench.processes[0].received(("aborted", 6, 5, turn([7])))
+    assert bench.events == [GenerationAborted(command_id=6, output_tokens=1)]
+    bench.generate(8, 1, partial=1)
+    assert bench.processes[0].posted[-1] == ("turn", 8, "t", [1, 2, 7], 3)
+
+
+def test_a_turn_that_was_aborted_too_late_counts_once():
+    bench = Bench()
+    bench.begin(1)
+    bench.generate(5, 1)
+    bench.fleet.abort(AbortGeneration(id=6, target=5, trajectory=1, engine=0, incarnation=0))
+    bench.processes[0].received(("turn", 5, turn([7] * 4)))
+    bench.processes[0].received(("aborted", 6, 5, None))
+    assert bench.events == [GenerationAborted(command_id=6, output_tokens=0)]
+    assert bench.episodes[1].turn == []
+
+
+def test_a_dead_engine_is_reported_with_its_turns_and_restarted_suspended():
+    bench = Bench()
+    bench.begin(1)
+    bench.generate(5, 1)
+    bench.processes[0].lost("killed")
+    bench.generate(6, 1)
+    assert bench.events == [
+        EngineLost(engine=0, incarnation=0, commands=(5,), saved_tokens=(0,)),
+        EngineLost(engine=0, incarnation=0, commands=(6,), saved_tokens=(0,)),
+    ]
+    bench.fleet.restart(RestartEngine(id=9, engine=0, incarnation=1))
+    assert bench.events[-1] == EngineStarted(command_id=9)
+    assert bench.processes[1].suspended
+    bench.processes[0].received(("turn", 5, turn([7])))
+    bench.fleet.update(UpdateEngine(id=10, engine=0, incarnation=1, version=3, source=WeightSource.STORE))
+    assert bench.processes[1].posted == [("update", 10, 3, ["v3"])]
+    bench.processes[1].received(("updated", 10, 3, 0.1))
+    assert bench.events[-1] == EngineUpdated(command_id=10, version=3)
+
+
+def test_the_initial_version_is_in_the_folder():
+    bench = Bench()
+    bench.fleet.update(UpdateEngine(id=3, engine=0, incarnation=0, version=0, source=WeightSource.STORE))
+    bench.fleet.update(UpdateEngine(id=4, engine=0, incarnation=0, version=2, source=WeightSource.HOST))
+    assert bench.processes[0].posted == [("update", 3, 0, None), ("update", 4, 2, None)]
