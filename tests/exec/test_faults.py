@@ -26,7 +26,7 @@ class Case:
     workload: ToyWorkload
 
 
-def case(luck: int, faults: Faults, *, trouble: float = 0.0, parts=PATIENT) -> Case:
+def case(luck: int, faults: Faults, *, trouble: float = 0.0, parts=PATIENT, steps: int = 4) -> Case:
     """Twelve trajectories of three turns a step, on two engines; `trouble`: share of steps that crash or hang."""
 
     def drawn(*key):
@@ -49,7 +49,7 @@ def case(luck: int, faults: Faults, *, trouble: float = 0.0, parts=PATIENT) -> C
         tasks=(task(group_size=4),),
         groups=(engines(engines=2),),
         batch_size=12,
-        steps=4,
+        steps=steps,
         faults=faults,
         seed=luck,
     )
