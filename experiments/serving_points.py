@@ -44,9 +44,8 @@ MODELS = {
 }
 DENSE = ("Qwen3-32B", "Llama-3.1-8B", "Llama-3.1-70B")
 SYSTEMS = {"h100_sxm": "H100", "h200_sxm": "H200"}
-REQUESTS_IN_FLIGHT_TIMES = 6
-"""Requests of a point per one in flight: enough for the first wave to weigh little."""
-MOST_REQUESTS = 2000
+REQUESTS_IN_FLIGHT_TIMES = 10
+"""Requests of a point per one in flight, as load generators take by default; the first wave counts."""
 STEP_S = 1e-3
 """Second host time that a fit tries; the answer in between is taken as linear, then simulated."""
 SAMPLE_EVERY = 5
@@ -83,6 +82,7 @@ class Point:
     model: str
     device: str
     backend: str
+    async_scheduling: bool
     precision: str
     tp: int
     input_tokens: int
@@ -116,6 +116,7 @@ def read_points(path: Path) -> tuple[list[Point], int]:
                     model=model,
                     device=SYSTEMS[row["system"]],
                     backend=row["backend"],
+                    async_scheduling=composes_ahead(row["backend"], row["backend_version"]),
                     precision=precision,
                     tp=int(row["tp_size"]),
                     input_tokens=int(row["isl"]),
@@ -126,6 +127,14 @@ def read_points(path: Path) -> tuple[list[Point], int]:
                 )
             )
     return points, apart
+
+
+def composes_ahead(backend: str, version: str) -> bool:
+    """Whether an engine schedules asynchronously by default: SGLang, and vLLM from 0.14 on; so do unnamed versions."""
+    if backend != "vllm" or not version:
+        return True
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return (major, minor) >= (0, 14)
 
 
 def run_point(point: Point, costs: str, iteration_s: float | None) -> tuple[float, float]:
@@ -141,13 +150,14 @@ def run_point(point: Point, costs: str, iteration_s: float | None) -> tuple[floa
         max_num_batched_tokens=taken.max_num_batched_tokens,
         max_num_seqs=max(256, point.concurrency),
         scheduler=point.backend,
+        async_scheduling=point.async_scheduling,
         costs_of=costs_from(costs, scheduler=point.backend, host=host),
     )
     load = Load(
         concurrency=point.concurrency,
         input_tokens=point.input_tokens,
         output_tokens=point.output_tokens,
-        requests=max(2 * point.concurrency, min(REQUESTS_IN_FLIGHT_TIMES * point.concurrency, MOST_REQUESTS)),
+        requests=REQUESTS_IN_FLIGHT_TIMES * point.concurrency,
         length_range=taken.length_range,
     )
     met = keep_in_flight(load, deployment.engines()).latencies

@@ -23,6 +23,9 @@ Batched = Annotated[int | None, typer.Option(min=1, help="Token budget of an ite
 Precision = Annotated[str | None, typer.Option(help="Of the weights: bf16, fp8, fp4 ... [as published].")]
 KvDtype = Annotated[str | None, typer.Option(help="Of the KV cache: bf16 or fp8 [bf16].")]
 SchedulerName = Annotated[str, typer.Option(help="Whose rules it follows: vllm or sglang.")]
+Async = Annotated[
+    bool, typer.Option("--async-scheduling/--no-async-scheduling", help="vLLM composes ahead by default from 0.14 on.")
+]
 Costs = Annotated[str, typer.Option(help="Where iteration times come from: compact, tables or roofline.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -38,6 +41,7 @@ def replay(
     precision: Precision = None,
     kv_dtype: KvDtype = None,
     scheduler: SchedulerName = "vllm",
+    async_scheduling: Async = True,
     costs: Costs = "compact",
     dp: Annotated[int | None, typer.Option("--dp", min=1, help="Data-parallel ranks [as in the log, or 1].")] = None,
     exchange_us: Annotated[
@@ -74,6 +78,7 @@ def replay(
         max_num_seqs=max_num_seqs,
         max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
+        async_scheduling=async_scheduling,
         costs_of=costs_from(costs, scheduler=scheduler),
         prefix_tokens=log.prefix_tokens,
         **({} if exchange_us is None else {"exchange_extra_s": exchange_us * 1e-6}),
@@ -106,6 +111,7 @@ def load(
     max_num_seqs: Seqs = None,
     max_num_batched_tokens: Batched = None,
     scheduler: SchedulerName = "vllm",
+    async_scheduling: Async = True,
     costs: Costs = "compact",
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the lengths.")] = 0,
     json: Json = False,
@@ -132,6 +138,7 @@ def load(
         max_num_seqs=max_num_seqs,
         max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
+        async_scheduling=async_scheduling,
         costs_of=costs_from(costs, scheduler=scheduler),
     )
     served = keep_in_flight(work, deployment.engines())

@@ -36,6 +36,8 @@ class Deployment:
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     scheduler: str = "vllm"
+    async_scheduling: bool = True
+    """Whether an iteration is composed while the one before it runs: vLLM's default from 0.14 on, and SGLang's."""
     costs_of: CostsOf = RooflineEngine
     """Iteration times of an engine of a shape."""
     prefix_tokens: int = 0
@@ -92,7 +94,7 @@ class Deployment:
             max_num_batched_tokens=batched,
             kv_blocks=max(1, kv_tokens // block),
             block_size=block,
-            scheduling_lag=1,
+            scheduling_lag=1 if self.async_scheduling else 0,
             scheduler=self.scheduler,
             prefix_tokens=self.prefix_tokens,
         )
