@@ -12,6 +12,7 @@ planner-tiny.png and planner-tiny-predictions.png.
 """
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -260,25 +261,26 @@ def main() -> None:
     """Draw, enumerate, plan, write, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=30)
+    parser.add_argument("--first", type=int, default=0, help="number of the first instance")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
-    generator = np.random.default_rng(options.seed)
     results: list[Result] = []
+    memory = Memory(default_path())
+    print("| instance | pools | model | tasks | plans in the grid |\n|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder, Workers(options.workers) as workers:
-        instances = drawn_instances(generator, Path(folder), options.instances)
-        memory = Memory(default_path())
-        for number, (path, described) in enumerate(instances):
+        for number in range(options.first, options.first + options.instances):
+            path, described = fitting_instance(options.seed, number, Path(folder))
             results.append(solve_instance(number, path, described, workers, memory))
             shown = results[-1]
             write(options.out, options.seed, results)
             print(
-                f"[{number + 1}/{len(instances)}] grid's best {shown.best:.2f} s, planner {shown.planner:.2f} s "
+                f"  grid's best {shown.best:.2f} s, planner {shown.planner:.2f} s "
                 f"({100 * shown.regret:+.1f} %), predicted {shown.predicted:.2f}, floor {shown.floor:.2f}",
                 file=sys.stderr,
             )
-        memory.close()
+    memory.close()
     print("\n".join(verdict_lines(results)))
 
 
@@ -297,20 +299,17 @@ def write(folder: Path, seed: int, results: list[Result]) -> None:
     draw_predictions(folder / "planner-tiny-predictions.png", results)
 
 
-def drawn_instances(generator: np.random.Generator, folder: Path, count: int) -> list[tuple[Path, dict[str, Any]]]:
-    """Instances whose grids are neither trivial nor too large, each printed."""
-    instances: list[tuple[Path, dict[str, Any]]] = []
-    tried = 0
-    print("| instance | pools | model | tasks | plans in the grid |\n|---|---|---|---|---|")
-    while len(instances) < count:
-        path, described = draw_instance(generator, folder / f"{tried}")
-        tried += 1
+def fitting_instance(seed: int, number: int, folder: Path) -> tuple[Path, dict[str, Any]]:
+    """An instance whose grid is neither trivial nor too large; prints the grid's size."""
+    generator = np.random.default_rng((seed, number))
+    for tried in itertools.count():
+        path, described = draw_instance(generator, folder / f"{number}-{tried}")
         scenario = api.load_scenario(path)
         size = sum(1 for _ in ground_of(scenario.job(), scenario.workload()).grid.plans())
         if LEAST_PLANS <= size <= MOST_PLANS:
-            print(f"| {len(instances)} | {described['pools']} | {described['model']} | {described['tasks']} | {size} |")
-            instances.append((path, described))
-    return instances
+            break
+    print(f"| {number} | {described['pools']} | {described['model']} | {described['tasks']} | {size} |", flush=True)
+    return path, described
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ Outcomes do not depend on the number of workers: each trial has a seed of its ow
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Self
 
@@ -39,7 +41,7 @@ class Workers:
         if self._pool is None:
             # A forked process would inherit locks that threads of the solver may hold.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=_leave_interrupts)
+            self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=_start_worker)
         running = {self._pool.submit(simulate_trial, scenario, trial): name for name, trial in trials.items()}
         try:
             for future in as_completed(running):
@@ -60,9 +62,17 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the process that waits; a worker ends with it."""
+def _start_worker() -> None:
+    """Ctrl-C is for the process that waits; a worker ends with it, also where it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 class Evaluator:
