@@ -1,29 +1,11 @@
 """Plans of the model for the shipped scenarios: bounds, limits, pins, and what is refused."""
 
-from itertools import count
-from pathlib import Path
-
 import pytest
 
 from rollart.domain.errors import CapacityError, RollArtError
 from rollart.domain.planning import Limits, Objective
-from rollart.scenario.load import load_scenario
-from rollart.scenario.planner_rules import rules_of
-from rollart.sched.placement.solve import Problem, predict, solve
-
-HERE = Path(__file__).resolve()
-FOLDERS = {"duo": HERE.parent, "paper-128": HERE.parents[3] / "experiments/scenarios"}
-
-
-def tick():
-    """A clock that goes on by a microsecond a look: nothing ever takes too long."""
-    ticks = count()
-    return lambda: next(ticks) / 1e6
-
-
-def problem(name, *settings):
-    scenario = load_scenario(FOLDERS[name] / f"{name}.yaml", settings)
-    return Problem(job=scenario.job(), workload=scenario.workload(), rules=rules_of(scenario.document.planner))
+from rollart.sched.placement.solve import predict, solve
+from tests.sched.placement.worlds import problem, tick
 
 
 @pytest.fixture(scope="module")
