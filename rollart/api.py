@@ -184,7 +184,10 @@ def plan(
     report = plan_scenario(scenario, options or PlanOptions(), progress)
     if out is not None:
         comment = f"for {scenario.name}: predicted {report.best.predicted.step_s:.1f} s a step"
-        write_text(Path(out), plan_text(report.best.plan.placement, comment))
+        best = report.best.plan
+        # A scenario's own policy stays where it is, so that `--policy` can still be tried on the plan.
+        chosen = None if best.policy == scenario.job().plan.policy else best.policy
+        write_text(Path(out), plan_text(best.placement, comment, policy=chosen))
     return report
 
 

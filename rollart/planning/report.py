@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rollart.domain.planning import Objective
-from rollart.scenario.plan_file import placement_mapping
+from rollart.scenario.plan_file import placement_mapping, policy_mapping
 from rollart.sched.placement.judge import Standing, Verdict
 from rollart.sched.placement.report import Candidate, SolveReport
 from rollart.sched.placement.sensitivity import Sensitivity
@@ -97,6 +97,7 @@ class PlanReport:
             "simulated_cost": spread(self.outcomes(rank), Objective.COST),
             "behind": None if standing is None else standing.behind,
             "plan": placement_mapping(candidate.plan.placement),
+            "policy": policy_mapping(candidate.plan.policy),
             "pools": {
                 name: {
                     "training": use.training_devices,

@@ -1,11 +1,11 @@
-"""Plan files: the placement of a plan in the form that `simulate --plan` reads."""
+"""Plan files: the placement and the policy of a plan in the form that `simulate --plan` reads."""
 
 import dataclasses
 from typing import Any
 
 import yaml
 
-from rollart.domain.plan import Placement
+from rollart.domain.plan import Placement, PolicySpec
 
 
 def placement_mapping(placement: Placement) -> dict[str, Any]:
@@ -26,7 +26,14 @@ def placement_mapping(placement: Placement) -> dict[str, Any]:
     }
 
 
-def plan_text(placement: Placement, comment: str) -> str:
-    """A plan file with this placement."""
-    body = yaml.safe_dump({"schema_version": 1, "placement": placement_mapping(placement)}, sort_keys=False)
-    return f"# {comment}\n{body}"
+def policy_mapping(policy: PolicySpec) -> dict[str, Any]:
+    """The `policy` section that gives this policy."""
+    return {"preset": policy.name, **{slot: dict(part) for slot, part in policy.parts.items()}}
+
+
+def plan_text(placement: Placement, comment: str, *, policy: PolicySpec | None = None) -> str:
+    """A plan file with this placement, and with a policy where one is given."""
+    sections: dict[str, Any] = {"schema_version": 1, "placement": placement_mapping(placement)}
+    if policy is not None:
+        sections["policy"] = policy_mapping(policy)
+    return f"# {comment}\n{yaml.safe_dump(sections, sort_keys=False)}"

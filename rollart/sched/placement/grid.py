@@ -56,7 +56,9 @@ class PlanGrid:
     ) -> Plan:
         """A plan of the job; `suits` has the engine groups of each task, none at all: every group suits every task."""
         affinity = {task.name: names for task, names in zip(self.job.tasks, suits, strict=True)} if suits else {}
-        placement = replace(self.job.plan.placement, engine_groups=tuple(groups), trainer=trainer, affinity=affinity)
+        placement = replace(
+            self.job.plan.placement, engine_groups=tuple(groups), trainer=trainer, affinity=affinity, shares={}
+        )
         return replace(self.job.plan, placement=placement)
 
     def _choices(self, trainer: TrainerPlacement) -> list[list[int]]:
