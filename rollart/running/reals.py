@@ -1,6 +1,7 @@
 """Real workers of a scenario: what must be checked and made before they start."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -51,3 +52,9 @@ def learning_curve(path: Path) -> list[dict[str, float]]:
     """Mean reward by task of every step, in order; of a step that was made again the last time counts."""
     steps = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [rewards for _, rewards in sorted({step["step"]: step["rewards"] for step in steps}.items())]
+
+
+def keep_checkpoints(workers: Path, folder: Path) -> None:
+    """Move the trainer's last checkpoints out of what is dropped when a run is complete."""
+    if (workers / "checkpoints").is_dir():
+        shutil.move(workers / "checkpoints", folder / "checkpoints")

@@ -17,7 +17,7 @@ from rollart.report.summary import summarize
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.writer import FILE_NAME
 from rollart.running.fakes import FakeTime, fake_crew
-from rollart.running.reals import LEARNING_FILE, learning_curve, real_crew
+from rollart.running.reals import LEARNING_FILE, keep_checkpoints, learning_curve, real_crew
 from rollart.scenario.scenario import Scenario
 
 KEPT = ".part-run"
@@ -57,12 +57,13 @@ def run_scenario(
             log_path=stage / FILE_NAME,
             code_version=code_version,
             on_step=on_step,
-            saved=saved if fake is not None or resume else None,
+            saved=saved,
             resume=resume,
         )
         summary = _summary(done)
         write_results(stage, done.statistics, summary)
         if (stage / LEARNING_FILE).is_file():
+            keep_checkpoints(saved.workers_folder, stage)
             title = f"{job.name}, {job.plan.policy.name}: mean reward of what was trained on"
             draw_rewards(stage / "figures" / "rewards.png", title, learning_curve(stage / LEARNING_FILE))
     saved.drop()

@@ -3,6 +3,7 @@
 Tokens are appended and never changed or tokenised again, so that what is trained on is what was generated.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -64,7 +65,9 @@ class Episode:
 class Episodes:
     """All trajectories that are under way or wait for the trainer."""
 
-    def __init__(self) -> None:
+    def __init__(self, forgotten: Callable[[int], None] | None = None) -> None:
+        """`forgotten(trajectory)` is called when an episode is dropped."""
+        self._forgotten = forgotten
         self._episodes: dict[int, Episode] = {}
         self._prompts: dict[int, tuple[list[int], int]] = {}
         """Group -> first prompt of it that was seen, and members that are here."""
@@ -79,11 +82,13 @@ class Episodes:
     def begin(self, command: ResetEnvironment) -> None:
         """A new attempt: nothing of an earlier one is kept."""
         self.forget(command.trajectory)
-        self._episodes[command.trajectory] = Episode(
-            task=command.task, group=command.group, start_version=command.version
-        )
-        prompt, members = self._prompts.get(command.group, ([], 0))
-        self._prompts[command.group] = (prompt, members + 1)
+        self.adopt(command.trajectory, Episode(task=command.task, group=command.group, start_version=command.version))
+
+    def adopt(self, trajectory: int, episode: Episode) -> None:
+        """Take in an episode as it is."""
+        self._episodes[trajectory] = episode
+        prompt, members = self._prompts.get(episode.group, ([], 0))
+        self._prompts[episode.group] = (prompt, members + 1)
 
     def ready(self, trajectory: int, ids: list[int]) -> int:
         """The first prompt is there; leading tokens of it that the group shares."""
@@ -109,6 +114,8 @@ class Episodes:
         episode = self._episodes.pop(trajectory, None)
         if episode is None:
             return
+        if self._forgotten is not None:
+            self._forgotten(trajectory)
         prompt, members = self._prompts[episode.group]
         if members == 1:
             del self._prompts[episode.group]

@@ -24,10 +24,10 @@ from rollart.domain.commands import (
     TrainBatch,
     UpdateEngine,
 )
-from rollart.domain.errors import RunLogError
 from rollart.domain.execution import ExecutionSettings
 from rollart.domain.job import Job
 from rollart.exec.ports import Desk, Orders, ResumePoint
+from rollart.exec.real.archive import EpisodeArchive
 from rollart.exec.real.engines.fleet import EngineFleet
 from rollart.exec.real.environments.fleet import EnvironmentFleet
 from rollart.exec.real.episodes import Episodes
@@ -40,6 +40,9 @@ from rollart.exec.real.trainer.group import TrainerGroup
 from rollart.exec.real.weights.store import WeightStore
 from rollart.modelled.timers import Timers
 from rollart.runlog.samples import EnvironmentSample, LinkSample, RewardSample, Sample, TrainerSample
+
+CHECKPOINTS = "checkpoints"
+"""Folder of the trainer's checkpoints."""
 
 
 class RealWorkers:
@@ -59,7 +62,9 @@ class RealWorkers:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         report, clock = desk.report, desk.clock
-        self.episodes = episodes = Episodes()
+        self._kept = desk.folder or launcher.folder
+        self._archive = EpisodeArchive(None if desk.folder is None else desk.folder / "episodes")
+        self.episodes = episodes = Episodes(self._archive.drop)
         self.timers = Timers(clock, report)
         self.probes = Probes(launcher.tokenizer, settings)
         self.trainer = TrainerGroup(
@@ -70,7 +75,7 @@ class RealWorkers:
             self._spawn,
             report,
             progress.step,
-            launcher.folder / "checkpoints",
+            self._kept / CHECKPOINTS,
             job.seed,
         )
         self.store = WeightStore(self.trainer, self._spawn, clock, report)
@@ -81,7 +86,9 @@ class RealWorkers:
         self.probes.attach(self.engines, self.store)
         tasks = {task.task: task for task in settings.tasks}
         self.environments = EnvironmentFleet(tasks, launcher.environment_host, episodes, clock, report)
-        self.scoring = Scoring(reward_functions(settings, launcher.tokenizer), episodes, self._spawn, clock, report)
+        self.scoring = Scoring(
+            reward_functions(settings, launcher.tokenizer), episodes, self._spawn, clock, report, self._archive.keep
+        )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something beside the loop; an error that nobody handles ends the run."""
@@ -140,9 +147,10 @@ class RealWorkers:
         }
 
     async def resume(self, point: ResumePoint) -> None:
-        """Real workers cannot go on after their driver was gone: tokens of scored trajectories were in its memory."""
-        del point
-        raise RunLogError("a run on real workers cannot be resumed; start it again, or from its last checkpoint")
+        """Take scored trajectories in again; engines and trainer are down until a command starts them."""
+        self.trainer.resume(point.checkpoint)
+        for survivor in point.survivors:
+            self.episodes.adopt(survivor.trajectory, self._archive.load(survivor.trajectory))
 
     async def stop(self) -> None:
         """Take everything down."""

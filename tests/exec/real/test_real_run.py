@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from rollart import api
+from rollart.domain.errors import InputError
 from rollart.domain.events import EngineLost, EnvironmentFailed, TrainerLost
 from rollart.runlog.reader import records
 
@@ -65,3 +68,32 @@ def test_whatever_is_killed_comes_back_and_nothing_is_lost(tmp_path):
     kinds = {type(record) for _, _, record in records(tmp_path / "run/runlog.parquet")}
     assert {EngineLost, EnvironmentFailed, TrainerLost} <= kinds
     assert api.check(tmp_path / "run").ok
+
+
+RUN = """
+import os, signal
+from pathlib import Path
+from rollart import api
+
+def progress(version, _):
+    if version == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+scenario = api.load_scenario(Path({laptop!r}), {settings!r})
+api.run(scenario, out={out!r}, progress=progress)
+"""
+
+
+def test_a_run_goes_on_after_its_driver_was_killed(tmp_path):
+    out, settings = tmp_path / "run", [*SMALL, "steps=6"]
+    code = RUN.format(laptop=str(LAPTOP), settings=settings, out=str(out))
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    scenario = api.load_scenario(LAPTOP, settings)
+    with pytest.raises(InputError, match="--resume"):
+        api.run(scenario, out=out)
+    summary = api.run(scenario, out=out, resume=True).summary
+    assert summary["steps"] == 6
+    assert summary["trajectories"]["trained"] == 6 * 32
+    assert summary["logprob_gap"]["max"] < 1e-4
+    assert api.check(out).ok
+    assert sorted(folder.name for folder in (out / "checkpoints").iterdir()) == ["version-4", "version-6"]

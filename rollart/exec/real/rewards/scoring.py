@@ -44,8 +44,10 @@ class Scoring:
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         clock: Clock,
         report: Callable[[Event], None],
+        keep: Callable[[int, Episode], None],
     ) -> None:
-        """`functions`: by task, where the reward is not the environment's."""
+        """`functions`: by task, where the reward is not the environment's. `keep` saves a scored episode."""
+        self._keep = keep
         self._functions = functions
         self._episodes = episodes
         self._spawn = spawn
@@ -75,6 +77,7 @@ class Scoring:
 
     def _scored(self, command: ScoreTrajectory, episode: Episode, reward: float) -> None:
         episode.score = reward
+        self._keep(command.trajectory, episode)
         self._report(TrajectoryScored(command_id=command.id, reward=reward))
 
     async def stop(self) -> None:

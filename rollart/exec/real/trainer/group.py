@@ -14,6 +14,7 @@ import ray
 from ray.exceptions import RayActorError, RayError
 
 from rollart.domain.commands import RestartTrainer, TrainBatch
+from rollart.domain.errors import RunLogError
 from rollart.domain.events import Event, TrainerLost, TrainerStarted, TrainingEnded
 from rollart.domain.execution import Learning
 from rollart.exec.real.episodes import Episodes
@@ -70,6 +71,13 @@ class TrainerGroup:
         """Load the model on every rank; the first checkpoint is the model as it is."""
         await self._bring_up()
         await self._save(0)
+
+    def resume(self, version: int) -> None:
+        """The trainer is down; it will be asked to load a checkpoint. Raises RunLogError where that is gone."""
+        if not self._checkpoint(version).is_dir():
+            raise RunLogError(f"{self._checkpoint(version)}: the checkpoint of the interrupted run is gone")
+        self._down = True
+        self._saved = version
 
     async def _bring_up(self) -> None:
         self._ranks = self._make_ranks()
