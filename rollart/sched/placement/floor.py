@@ -25,7 +25,7 @@ from rollart.sched.placement.problem import ProblemData
 from rollart.sched.placement.sample import Array, TaskSample
 from rollart.sched.placement.shortest import relaxed_bound
 from rollart.sched.placement.sites import Site, sites
-from rollart.sched.placement.trainers import trainer_options, without_slower
+from rollart.sched.placement.trainers import TrainerOption, batch_lengths, training_s, without_slower
 
 COUNTED_STEPS = 4
 """Counted steps of the shortest simulation that the floor is promised for."""
@@ -90,8 +90,17 @@ def _optimistic_sites(data: ProblemData, base: Instance) -> list[Site]:
         points=tuple(made),
         drains=(),
     )
-    trainers = without_slower(trainer_options(base.job, demands, base.rules.trainer))
-    return sites(found, trainers)
+    return sites(found, _trainers(data, base, demands))
+
+
+def _trainers(data: ProblemData, base: Instance, demands: list[TaskDemand]) -> list[TrainerOption]:
+    """The trainers of the model, in the same cuts, on the lightest batch."""
+    lengths = batch_lengths(demands)
+    timed = []
+    for option in data.trainers(base.policy):
+        step_s = training_s(base.job, option.placement, lengths)
+        timed.append(replace(option, step_s=option.step_s if step_s is None else min(option.step_s, step_s)))
+    return without_slower(timed)
 
 
 def _asked_share(composition: Composition) -> float:

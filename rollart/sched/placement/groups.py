@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rollart.sched.placement.instance import Instance
 from rollart.sched.placement.model import RolloutModel, Room
 
-_NODES = 300
+_NODES = 60
 """Of the search for the fewest groups: a few groups too many do no harm."""
 
 
