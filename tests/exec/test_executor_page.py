@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import rollart
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE = CHECKOUT / "docs/executor.md"
 
