@@ -51,6 +51,7 @@ check: $(DEV)
 bench: $(CORE)
 	$(BIN)/rollart bench
 	$(BIN)/python experiments/scale.py --quick
+	$(BIN)/python experiments/control_plane.py
 
 figures: $(CORE)
 	$(BIN)/python experiments/policies.py
