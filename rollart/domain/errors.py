@@ -6,7 +6,7 @@
     │   └── TraceError           workload trace or profile
     ├── CapacityError            a model, batch or plan does not fit its devices (with the numbers)
     ├── OutputError              a result could not be written
-    ├── StuckError               a run cannot go on: no engine is left
+    ├── StuckError               a run cannot go on: no engine is left, or the trainer dies at every step
     ├── RunInterrupted           a user stopped a run, which can be resumed
     └── RunLogError              a run log is broken, or of another schema version
 

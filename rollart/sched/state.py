@@ -152,6 +152,8 @@ class Trainer(msgspec.Struct, kw_only=True):
     """Version of its last checkpoint; 0 is the initial model."""
     order: int = -1
     """Latest RestartTrainer."""
+    losses: int = 0
+    """Losses since it last finished a step."""
     steps: list[Step] = []
     """Steps that the checkpoint lacks, and the one that is ordered, by version without gaps."""
 

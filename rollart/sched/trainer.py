@@ -6,6 +6,7 @@ checkpoint are void: of each step the last time counts, so nothing is trained tw
 """
 
 from rollart.domain.commands import RestartTrainer, TrainBatch
+from rollart.domain.errors import StuckError
 from rollart.domain.events import TrainerLost, TrainerStarted
 from rollart.sched.config import ControllerConfig
 from rollart.sched.orders import Orders
@@ -16,11 +17,12 @@ from rollart.sched.state import ControllerState, Step, Trajectory
 class Trainer:
     """Hands the trainer its steps, one at a time, and brings it back when it is lost."""
 
-    __slots__ = ("_checkpoint_every", "_last_step", "_orders", "_shared", "_state")
+    __slots__ = ("_checkpoint_every", "_last_step", "_most_losses", "_orders", "_shared", "_state")
 
     def __init__(self, config: ControllerConfig, state: ControllerState, policy: Policy, orders: Orders) -> None:
         self._state = state
         self._orders = orders
+        self._most_losses = policy.recovery.max_trainer_losses
         self._checkpoint_every = policy.recovery.checkpoint_every
         self._last_step = config.steps - 1
         self._shared = any(group.time_shared for group in config.classes)
@@ -74,14 +76,25 @@ class Trainer:
         trainer = self._state.trainer
         self._state.training = -1
         trainer.version = version
+        trainer.losses = 0
         if self._is_saved(next(step for step in trainer.steps if step.version == version)):
             trainer.checkpoint = version
             trainer.steps = [step for step in trainer.steps if step.version > version]
 
     def lost(self, event: TrainerLost) -> bool:
-        """Start it again from its checkpoint; False if that incarnation was known to be gone."""
-        if event.incarnation != self._state.trainer.incarnation:
+        """Start it again from its checkpoint; False if that incarnation was known to be gone.
+
+        Raises StuckError when it was lost too often without finishing a step.
+        """
+        trainer = self._state.trainer
+        if event.incarnation != trainer.incarnation:
             return False
+        trainer.losses += 1
+        if trainer.losses > self._most_losses:
+            raise StuckError(
+                f"the trainer was lost {trainer.losses} times and finished no step between; see why it dies, or raise "
+                "policy.recovery.max_trainer_losses"
+            )
         self.restart()
         return True
 

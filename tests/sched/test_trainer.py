@@ -1,7 +1,10 @@
 """A trainer that dies: it comes back from its checkpoint and does again what that lacks."""
 
+import pytest
+
 from rollart.domain import commands as c
 from rollart.domain import events as e
+from rollart.domain.errors import StuckError
 from rollart.sched.state import SyncPhase
 from tests.sched.dialogue import Dialogue, briefly
 from tests.sched.setups import Overrides, engines, setup, task
@@ -122,6 +125,22 @@ def test_a_push_that_comes_due_while_the_trainer_is_down_waits_for_it() -> None:
     talk.finish(1)
     assert talk.answer(c.SuspendEngine, 0) == []
     assert briefly(back(talk)) == ["PushWeights"]
+
+
+def test_a_trainer_that_dies_again_and_again_ends_the_run() -> None:
+    talk = short(overrides={"recovery": {"max_trainer_losses": 2}})
+    talk.finish(0)
+    for incarnation in (0, 1):
+        lose(talk, incarnation)
+        back(talk)
+    talk.trained()
+    talk.finish(1)
+    update(talk)
+    for incarnation in (2, 3):
+        lose(talk, incarnation)
+        back(talk)
+    with pytest.raises(StuckError, match="the trainer was lost 3 times and finished no step between"):
+        lose(talk, 4)
 
 
 def test_a_loss_counts_once_for_each_incarnation() -> None:

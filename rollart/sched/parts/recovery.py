@@ -32,6 +32,11 @@ class Recovery(Protocol):
         """Training steps from one checkpoint to the next."""
         ...
 
+    @property
+    def max_trainer_losses(self) -> int:
+        """Losses of the trainer without a finished step between them, at most."""
+        ...
+
     def retry_after_s(self, failures: int) -> float | None:
         """Delay before the attempt that follows the given number of failures; None: give up."""
         ...
@@ -45,7 +50,7 @@ class Recovery(Protocol):
 class Backoff:
     """Retry with exponential backoff; restart a lost engine in place, remove it after repeated losses.
 
-    A lost trainer is restarted from its last checkpoint.
+    A lost trainer is restarted from its last checkpoint, unless it is lost again and again without finishing a step.
     """
 
     reset_timeout_s: float = 600.0
@@ -58,6 +63,7 @@ class Backoff:
     migrate: bool = True
     max_engine_restarts: int = 1000
     checkpoint_every: int = 1
+    max_trainer_losses: int = 10
 
     def __post_init__(self) -> None:
         for name in ("reset_timeout_s", "step_timeout_s", "reward_timeout_s"):
@@ -65,8 +71,9 @@ class Backoff:
                 raise ValueError(f"{name} is {getattr(self, name)}; must be above 0")
         if not 1 <= self.max_attempts <= 1000:
             raise ValueError(f"max_attempts is {self.max_attempts}; must be from 1 to 1000")
-        if not 1 <= self.checkpoint_every <= 1_000_000:
-            raise ValueError(f"checkpoint_every is {self.checkpoint_every}; must be from 1 to 1000000")
+        for name in ("checkpoint_every", "max_trainer_losses"):
+            if not 1 <= getattr(self, name) <= 1_000_000:
+                raise ValueError(f"{name} is {getattr(self, name)}; must be from 1 to 1000000")
         if not (0 <= self.backoff_s <= self.max_backoff_s < 1e9 and 1 <= self.factor <= 100):
             raise ValueError("need 0 <= backoff_s <= max_backoff_s and 1 <= factor <= 100")
 
