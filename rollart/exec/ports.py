@@ -12,8 +12,10 @@ Laws of workers:
   loop; from another thread go through `loop.call_soon_threadsafe`.
 - Orders to one worker are carried out in the order of their ids. Events with late or stale ids are welcome: the
   controller ignores them.
-- A trajectory's data must outlive its `EndTrajectory` when its end is `trained`, until a checkpoint of the trainer has
-  it; the data of any other end may be dropped at once.
+- The data of a scored trajectory must outlive the driver, and its `EndTrajectory` when its end is `trained`, until a
+  checkpoint of the trainer has it; the data of any other end may be dropped at once.
+- The trainer keeps the checkpoint of the last step whose end it has reported until the `TrainBatch` after it: the
+  controller may never have heard of that end.
 """
 
 from collections.abc import Callable, Iterator, Mapping
