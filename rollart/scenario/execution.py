@@ -37,6 +37,11 @@ def execution_of(document: ScenarioFile) -> ExecutionSettings:
 def _task(section: TaskSection) -> TaskExecution:
     if section.execution is None:
         raise ScenarioError(f"tasks.{section.name}.execution: is missing; a real run needs an environment")
+    reward = section.execution.reward
+    if reward != "environment" and not reward.startswith(("http://", "https://")):
+        raise ScenarioError(
+            f"tasks.{section.name}.execution.reward: {reward!r} must be `environment`, or begin with http:// or https://"
+        )
     fields = section.execution.model_dump()
     fields["allowed"], fields["stop"] = tuple(fields["allowed"]), tuple(fields["stop"])
     return TaskExecution(task=section.name, **fields)

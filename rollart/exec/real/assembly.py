@@ -14,6 +14,7 @@ from rollart.exec.real.environments.shipped import make_environment
 from rollart.exec.real.launch import Launcher
 from rollart.exec.real.model_folder import model_folder
 from rollart.exec.real.progress import Progress
+from rollart.exec.real.rewards.select import reward_functions
 from rollart.exec.real.tokens import tokenizer_of
 from rollart.exec.real.workers import RealWorkers
 
@@ -32,6 +33,7 @@ def connected(
         for text in (*task.allowed, *task.stop):
             tokenizer.token(text)
         make_environment(task.environment, task.arguments).close()
+    reward_functions(settings, tokenizer)
     connect(job.cluster, address)
     progress = Progress(folder, predicted_step_s)
     try:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import ray
+from ray._private import ray_constants
 
 from rollart.domain.cluster import Cluster, Pool
 from rollart.domain.errors import CapacityError, InputError
@@ -40,6 +41,9 @@ def connect(cluster: Cluster | None, address: str | None) -> None:
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise InputError(f"--address {address}: no Ray cluster answers: {_line(error)}") from error
         return
+    # Ray resolves 127.0.0.1 to an address that others can reach, unless it is told that there will be no cluster.
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    os.environ[ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR] = "0"
     pools = () if cluster is None else cluster.pools.values()
     ray.init(
         num_cpus=os.cpu_count(),
