@@ -33,7 +33,7 @@ def plan(
     ] = None,
     deadline: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of a step.")] = None,
     time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds for the optimiser.")] = 30.0,
-    top: Annotated[int, typer.Option(min=1, max=20, help="Plans that the simulator judges.")] = 3,
+    top: Annotated[int, typer.Option(min=1, max=20, help="Plans that the simulator judges.")] = 4,
     seeds: Annotated[
         int, typer.Option(min=0, max=64, help="Most simulations of a plan in choosing; 0: the model alone decides.")
     ] = 8,

@@ -38,7 +38,7 @@ class PlanOptions:
     limits: Limits | None = None
     time_limit_s: float = 30.0
     """Of the optimiser; judging takes as long as it takes."""
-    top: int = 3
+    top: int = 4
     """Plans that the simulator judges."""
     repetitions: int = 8
     """Most simulations of a plan while the winner is chosen; 0: the model alone decides."""

@@ -1,7 +1,8 @@
 """The judge: simulates the best plans of the model under common luck until it is clear which one is best.
 
 Successive halving: every plan is simulated under the same seeds, and the repetitions of those that are left double
-from round to round. After a round a plan leaves when it is worse than the leader beyond doubt (95 %), or when it is in
+from round to round. The first round, of one simulation each, dismisses those of the worse half that are far behind.
+After any other a plan leaves when it is worse than the leader beyond doubt (95 %), or when it is in
 the worse half of three or more and probably worse (80 %). The end is one plan; or several that differ by less than
 matters; or the most repetitions, and then the verdict says that it is not clear. The winner is simulated again under
 seeds that had no part in choosing it.
@@ -16,7 +17,8 @@ from rollart.domain.planning import Limits, Objective
 from rollart.sched.placement.comparison import CONFIDENCE, difference
 from rollart.sched.placement.trial import Evaluate, Outcome, Trials
 
-FIRST_REPETITIONS = 2
+FIRST_LOOK = 0.1
+"""Behind the leader by more than this under the one seed of the first round, the worse half of three or more leaves."""
 PROBABLE = 0.8
 """Confidence at which the worse half of three or more leaves."""
 INDIFFERENCE = 0.01
@@ -125,7 +127,7 @@ class _Race:
 
     def run(self) -> None:
         most = self._judge.most_repetitions
-        repetitions = min(FIRST_REPETITIONS, most)
+        repetitions = 1
         while len(self._staying) > 1 or not self._round:
             self._simulate(repetitions)
             self._dismiss()
@@ -146,8 +148,10 @@ class _Race:
         leader, *others = sorted(self._staying, key=self._mean_loss)
         better_half = -(-(1 + len(others)) // 2)
         for rank, place in enumerate(others, start=1):
-            confidence = PROBABLE if len(others) > 1 and rank >= better_half else CONFIDENCE
-            if difference(self._losses(place), self._losses(leader), confidence).clear:
+            in_worse_half = len(others) > 1 and rank >= better_half
+            found = difference(self._losses(place), self._losses(leader), PROBABLE if in_worse_half else CONFIDENCE)
+            far = in_worse_half and self._round == 1 and found.mean > FIRST_LOOK
+            if found.clear or far:
                 self._left_in[place] = self._round
 
     def _settled(self) -> bool:
