@@ -66,9 +66,7 @@ class Entry:
 class Contest:
     """All ways to plan one scenario, in one harness."""
 
-    def __init__(
-        self, scenario: api.Scenario, evaluate: Evaluator, steps: int, seeds: int, time_limit_s: float
-    ) -> None:
+    def __init__(self, scenario: api.Scenario, evaluate: Evaluator, seeds: int, planner: api.PlanOptions) -> None:
         self._scenario = scenario
         self._evaluate = evaluate
         self._seeds = range(JUDGED_FROM, JUDGED_FROM + seeds)
