@@ -11,6 +11,8 @@ from rollart.sched.placement.trainers import TrainerOption
 _MODELS = 24
 """Programs that are kept; neighbours in the search ask for the same ones."""
 _LONGEST_SOLVE_S = 10.0
+_SHORTEST_SOLVE_S = 2.0
+"""Whatever the time limit: so that a search that is late still ends with a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Oracle:
         self._ends_s = ends_s
         self._models: dict[tuple[int, float, float, bool], RolloutModel] = {}
         self.doubtful = False
-        """A program ran out of time, so that a `no` is not proven."""
+        """A program ran out of time, so that its answer depends on the machine."""
 
     @property
     def left_s(self) -> float:
@@ -53,8 +55,7 @@ class Oracle:
                 continue
             model = self._model(site, step_s, window_s, integer=integer)
             found = model.most_batches(room, at_least=1.0 if integer else 0.0, time_limit_s=self._limit_s(integer))
-            if found is None and integer:
-                self.doubtful = self.doubtful or self.left_s <= 0
+            self.doubtful = self.doubtful or not model.program.proven
             if found is not None and found.value >= 1.0 - 1e-9 and (best is None or found.value > best.rollout.value):
                 best = _answer(site, trainer, room, step_s, window_s, found, 0.0)
         return best
@@ -68,8 +69,8 @@ class Oracle:
                 continue
             model = self._model(site, step_s, window_s, integer=integer)
             found = model.least_price(room, time_limit_s=self._limit_s(integer))
+            self.doubtful = self.doubtful or not model.program.proven
             if found is None:
-                self.doubtful = self.doubtful or (integer and self.left_s <= 0)
                 continue
             least = site.fixed_price(trainer) + found.bound
             if best is None or least < best.least_price_per_hour:
@@ -77,7 +78,7 @@ class Oracle:
         return best
 
     def _limit_s(self, integer: bool) -> float:
-        return min(_LONGEST_SOLVE_S, max(0.05, self.left_s)) if integer else INFINITY
+        return min(_LONGEST_SOLVE_S, max(_SHORTEST_SOLVE_S, self.left_s)) if integer else INFINITY
 
     def _model(self, site: Site, step_s: float, window_s: float, *, integer: bool) -> RolloutModel:
         key = (id(site.instance), step_s, window_s, integer)

@@ -28,6 +28,8 @@ class Program:
 
     def __init__(self, *, integer: bool) -> None:
         self.integer = integer
+        self.proven = True
+        """Whether the last answer stands: a solution to the gap, or the proof that there is none."""
         self._solver = pywraplp.Solver.CreateSolver("SCIP" if integer else "GLOP")
 
     def number(self, least: float = 0.0, most: float = INFINITY) -> Variable:
@@ -69,6 +71,7 @@ class Program:
         parameters = pywraplp.MPSolverParameters()
         parameters.SetDoubleParam(pywraplp.MPSolverParameters.RELATIVE_MIP_GAP, _GAP)
         status = self._solver.Solve(parameters)
+        self.proven = status in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.INFEASIBLE)
         if status not in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE):
             return None
         value = objective.Value()

@@ -13,6 +13,8 @@ _RELAXED = 1e-3
 """Relative width at which the search over relaxations ends."""
 _STEPS = (1e-3, 2e-3, 3e-3, 5e-3, 8e-3, 0.012, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 1.0)
 """By how much more than its relaxation a step of whole engines is tried."""
+_LATE = 0.02
+"""Once time is up, a step is no longer tried closer than this."""
 _LONGEST_S = 1e7
 
 
@@ -39,7 +41,7 @@ def shortest(
     start = bound
     for more in _STEPS:
         value = start * (1 + more)
-        if oracle.left_s <= 0 and more < _STEPS[-1]:
+        if oracle.left_s <= 0 and more < _LATE:
             continue
         # A site that was behind at this value may be ahead of the integers of the others.
         open_sites = [*alive, *(site for late, site in behind if late < value)]

@@ -40,7 +40,7 @@ def solve(
     seed: int = 0,
     workers: int = 1,  # noqa: ARG001 - the programs are small; the plan must not depend on how many cores there are
 ) -> SolveReport:
-    """The best `top` plans, different in substance; `clock` gives seconds.
+    """The best `top` plans, different in substance; `clock` gives seconds, the limit is for solving, not for the data.
 
     `limits` replace those of the problem's rules. Raises CapacityError, with the constraints that bind, where nothing
     fits.
@@ -49,8 +49,8 @@ def solve(
     if limits is not None:
         problem = replace(problem, rules=replace(problem.rules, limits=limits))
     data = ProblemData(problem)
-    oracle = Oracle(clock, started + time_limit_s)
     places = [site for one in data.instances() for site in sites(one, data.trainers(one.policy))] if data.kinds else []
+    oracle = Oracle(clock, clock() + time_limit_s)
     found = _search(problem, places, oracle, objective) if places else None
     if found is None:
         raise infeasible(data, places, oracle)
