@@ -9,7 +9,7 @@ EXEC := $(VENV)/.exec
 
 .PHONY: setup setup-exec demo simulate test check bench figures clean
 
-setup: $(CORE) $(EXEC)
+setup: $(DEV)
 
 # The simulator and the planner alone; the executor, and what tests and checks need, come on top.
 $(CORE): pyproject.toml

@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from rollart.domain.errors import CapacityError, InputError
+from rollart.domain.errors import CapacityError
 from rollart.domain.job import Job
 from rollart.exec.clocks import WallClock
 from rollart.exec.execute import Crew
+from rollart.running.executor_part import executor_module
 from rollart.scenario.scenario import Scenario
 from rollart.sim import simulate
 
@@ -31,14 +32,9 @@ def real_crew(scenario: Scenario, job: Job, folder: Path, address: str | None) -
     settings = scenario.execution()
     if any(group.time_shared for group in job.plan.placement.engine_groups):
         raise CapacityError("placement: real engines cannot share the trainer's devices yet; give them their own")
-    try:
-        from rollart.exec.real.assembly import connected
-    except ImportError as error:
-        raise InputError(
-            f"run: {error.name} is not installed; `make setup-exec` installs it, --fake needs none of it"
-        ) from error
+    assembly = executor_module("rollart.exec.real.assembly")
     predicted_s = predicted_step_s(scenario, job)
-    with connected(job, settings, folder, address, predicted_s) as make_workers:
+    with assembly.connected(job, settings, folder, address, predicted_s) as make_workers:
         yield Crew(make_clock=partial(WallClock, 1.0), make_workers=lambda _: make_workers)
 
 
