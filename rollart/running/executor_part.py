@@ -24,8 +24,8 @@ def executor_module(name: str, *, environment: Path | None = None) -> ModuleType
     checkout = _checkout(Path(sys.prefix) if environment is None else environment)
     if checkout is None:
         raise InputError(
-            f'run: {missing} is not installed; `pip install "rollart[exec]"` does it for GPUs, `make setup-exec` for CPUs; '
-            "--fake needs neither"
+            f"run: {missing} is not installed; `make setup-exec` does it for CPUs, "
+            '`pip install "rollart[exec]"` for GPUs; --fake needs neither'
         )
     print(f"{missing} is not installed yet: make setup-exec adds the executor's packages, once", file=sys.stderr)
     added = subprocess.run(["make", "-C", str(checkout), "setup-exec"], stdout=sys.stderr, check=False)
