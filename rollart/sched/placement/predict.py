@@ -10,8 +10,10 @@ from rollart.sched.placement.demand import TaskDemand
 from rollart.sched.placement.instance import Instance
 from rollart.sched.placement.trainers import batch_lengths, training_s
 
-_PRECISION = 5e-4
+_RELAXED_PRECISION = 5e-4
 """Relative width at which the search for the shortest step ends."""
+_PRECISION = 1.5e-3
+"""The same where programs are whole, and slow."""
 _LONGEST_S = 1e7
 
 
@@ -47,8 +49,8 @@ def expect(instance: Instance, plan: Plan) -> Expectation | None:
 
     # The relaxation finds nearly the place, so that few integer programs are solved.
     least_s = composition.step_s(0.0, trained_s, fetched_s, loaded_s)
-    near = _shortest(lambda step_s: at(step_s, integer=False), least_s, 1.0)
-    found = near and _shortest(lambda step_s: at(step_s, integer=True), near[0], _PRECISION)
+    near = _shortest(lambda step_s: at(step_s, integer=False), least_s, 1.0, _RELAXED_PRECISION)
+    found = near and _shortest(lambda step_s: at(step_s, integer=True), near[0], _PRECISION, _PRECISION)
     if found is None:
         return None
     step_s, balanced = found
@@ -68,7 +70,9 @@ def rollout_groups(plan: Plan) -> list[EngineGroup]:
     return [group for group in plan.placement.engine_groups if group.role is not Role.JUDGE]
 
 
-def _shortest(at: Callable[[float], Balance | None], least_s: float, more: float) -> tuple[float, Balance] | None:
+def _shortest(
+    at: Callable[[float], Balance | None], least_s: float, more: float, precision: float
+) -> tuple[float, Balance] | None:
     """The shortest step at which a batch is fed, from `least_s` on; `more` is the first stride, which doubles."""
     low_s, high_s = least_s, least_s
     found = at(high_s)
@@ -77,7 +81,7 @@ def _shortest(at: Callable[[float], Balance | None], least_s: float, more: float
         if high_s > _LONGEST_S:
             return None
         found = at(high_s)
-    while high_s > low_s * (1 + _PRECISION):
+    while high_s > low_s * (1 + 1.01 * precision):
         middle_s = (low_s * high_s) ** 0.5
         between = at(middle_s)
         if between is not None and between.batches >= 1.0 - 1e-9:

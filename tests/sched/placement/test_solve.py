@@ -121,3 +121,24 @@ def test_a_budget_buys_less():
 def test_errors_are_capacity_or_scenario_errors(duo):
     with pytest.raises(CapacityError):
         solve(duo, clock=tick(), limits=Limits(step_s=1e-6))
+
+
+def test_names_of_pools_do_not_matter(duo):
+    """The same devices under other names, and in another order, have the same best step."""
+    renamed = problem(
+        "duo",
+        "cluster.pools={x: {device: H20, count: 4, devices_per_node: 4}, y: {device: H800, count: 4, "
+        "devices_per_node: 4}}",
+        "placement={trainer: {pool: y, devices: 4, tensor_parallel: 2}, engines: [{name: a, pool: x, engines: 4}], "
+        "environment_slots: 256}",
+    )
+    one, other = solved(duo), solved(renamed)
+    assert other.bound == pytest.approx(one.bound, rel=2e-3)
+    assert other.best.value == pytest.approx(one.best.value, rel=5e-3)
+
+
+def test_more_devices_are_never_worse(duo):
+    less = solved(duo)
+    more = solved(problem("duo", "cluster.pools.h20={device: H20, count: 8, devices_per_node: 4}"))
+    assert more.bound <= less.bound * 1.002
+    assert more.best.value <= less.best.value * 1.01
