@@ -21,6 +21,8 @@ _LEEWAY = (1.002, 1.005, 1.01, 1.02, 1.05)
 _GROUPING_S = 5.0
 """Whatever the time limit: a plan is always made of what was found."""
 _S_PER_HOUR = 3600.0
+_FULL = 0.97
+"""Part of the time from which on engines count as full."""
 
 
 def candidate_for(answer: Answer, objective: Objective, oracle: Oracle) -> Candidate | None:
@@ -120,7 +122,8 @@ def _pool_use(own: Instance, plan: Plan, expected: Expectation, pool: str, taken
         if kind.pool == pool
     ]
     devices = sum(group.devices for _, group, _ in loads)
-    busy = sum(group.devices * load.busy for _, group, load in loads) / max(1, devices)
+    # Of the time that a batch in a step takes: engines that could feed more are busy for a part of it.
+    busy = sum(group.devices * load.busy for _, group, load in loads) / max(1, devices) / expected.balance.batches
     return PoolUse(
         training_devices=training,
         rollout_devices=devices,
@@ -138,8 +141,8 @@ def _reason(training: int, rollout: int, busy: float, expected: Expectation) -> 
     if training:
         words.append(f"trains {expected.training_s:.1f} of {expected.step_s:.1f} s")
     if rollout:
-        full = "engines are full" if busy > 0.98 and expected.balance.batches < 1.01 else "engines have time to spare"
-        words.append(f"rolls out, {full} ({100 * min(1.0, busy):.0f} % busy)")
+        full = "its engines are full" if busy > _FULL else "its engines have time to spare"
+        words.append(f"rolls out, {full}")
     return "; ".join(words)
 
 
