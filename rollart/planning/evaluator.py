@@ -31,6 +31,8 @@ class Workers:
     def __init__(self, count: int | None = None) -> None:
         self._count = count or os.cpu_count() or 1
         self._pool: ProcessPoolExecutor | None = None
+        self._others: list[BaseProcess] = []
+        """Child processes that were there before ours."""
 
     def outcomes(self, scenario: Scenario, trials: Mapping[str, Trial]) -> Iterator[tuple[str, Outcome]]:
         """Simulate trials that have names; each outcome as soon as it is there. StuckError where a process dies."""
@@ -40,6 +42,7 @@ class Workers:
             return
         if self._pool is None:
             # A forked process would inherit locks that threads of the solver may hold.
+            self._others = list(multiprocessing.active_children())
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self._count, mp_context=context, initializer=_start_worker)
         running = {self._pool.submit(simulate_trial, scenario, trial): name for name, trial in trials.items()}
@@ -58,8 +61,14 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._pool is None:
+            return
+        if kind is not None:
+            # What is under way is of no use any more, and may take minutes.
+            for child in multiprocessing.active_children():
+                if child not in self._others:
+                    child.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _start_worker() -> None:
