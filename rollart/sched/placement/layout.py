@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollart.domain.plan import EngineGroup, Plan, Role
+from rollart.domain.plan import Plan, Role
 from rollart.sched.placement.groups import Group
 from rollart.sched.placement.instance import Instance
 from rollart.sched.placement.trainers import TrainerOption
@@ -32,7 +32,7 @@ def plan_of(instance: Instance, trainer: TrainerOption, groups: list[Group]) -> 
             trainer=trainer.placement,
             affinity={task: tuple(share) for task, share in shares.items()},
             shares={task: share for task, share in shares.items() if len(share) > 1},
-            environment_slots=_slots(instance, made, groups),
+            environment_slots=_slots(instance, groups),
         ),
         policy=instance.policy,
     )
@@ -53,7 +53,7 @@ def _names(instance: Instance, groups: list[Group]) -> list[str]:
     return [name if kinds.count(name) == 1 else f"{name}-{kinds[:i].count(name) + 1}" for i, name in enumerate(kinds)]
 
 
-def _slots(instance: Instance, made: list[EngineGroup], groups: list[Group]) -> int:
+def _slots(instance: Instance, groups: list[Group]) -> int:
     """All slots, or what is needed where more trajectories would push each other out of the prefix caches."""
     most = instance.slots
     bounds = instance.rules.environment_slots
@@ -69,5 +69,4 @@ def _slots(instance: Instance, made: list[EngineGroup], groups: list[Group]) -> 
     needed = math.ceil(_SPARE_SLOTS * sum(sum(group.running.values()) for group in groups))
     if held <= room or instance.composition.barrier:
         needed = most
-    assert made
     return max(min(most, needed), 1 if bounds is None else int(bounds.least))

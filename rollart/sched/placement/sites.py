@@ -50,14 +50,13 @@ class Site:
 
     def room(self, trainer: TrainerOption) -> Room | None:
         """What a trainer leaves; None where it is more than there is, or more than the budget."""
-        job, budget = self.instance.job, self.instance.rules.limits.budget_per_hour
+        budget = self.instance.rules.limits.budget_per_hour
         free = free_devices(self.instance, trainer)
         if min(free.values()) < 0:
             return None
         left = INFINITY if budget is None else budget - self.fixed_price(trainer)
         if left < 0:
             return None
-        assert job.cluster.pools.keys() == free.keys()
         return Room(free=free, kinds=self.kinds, price_per_hour=left)
 
     def fixed_price(self, trainer: TrainerOption) -> float:
