@@ -165,7 +165,7 @@ def solve_instance(number: int, path: Path, drawn: Mapping[str, Any], workers: W
     judge = Judge(trials=Trials(job=job, counted_steps=COUNTED_STEPS))
     evaluate = Evaluator(scenario, workers, memory)
     listed = enumeration(plans, judge, evaluate, repetitions=REPETITIONS, margin=MARGIN)
-    options = api.PlanOptions(counted_steps=COUNTED_STEPS, top=4, repetitions=2, fresh_repetitions=1)
+    options = api.PlanOptions(counted_steps=COUNTED_STEPS, top=3, repetitions=2, fresh_repetitions=1)
     report = plan_scenario(scenario, options, evaluate=evaluate)
     own = evaluate([judge.trials.of(report.best.plan, seed) for seed in range(REPETITIONS)])
     planner_s = fmean(judge.loss(outcome) for outcome in own)

@@ -15,7 +15,8 @@ from rollart.scenario.scenario import Scenario
 from rollart.sched.placement.judge import Judge
 from rollart.sched.placement.report import Candidate, SolveReport
 from rollart.sched.placement.sensitivity import predicted_sensitivity, simulated_sensitivity
-from rollart.sched.placement.solve import Problem, solve
+from rollart.sched.placement.simplified import simplified
+from rollart.sched.placement.solve import Problem, predict, solve
 from rollart.sched.placement.trial import Trials
 from rollart.workload.reshaped import AS_IT_IS, Reshape, ReshapedWorkload
 
@@ -63,7 +64,7 @@ def plan_scenario(
     Raises CapacityError where nothing fits, ScenarioError for what contradicts.
     """
     planning = _Planning(scenario, options)
-    solved = planning.solve(planning.job, AS_IT_IS, options.time_limit_s)
+    solved = planning.with_simpler(planning.solve(planning.job, AS_IT_IS, options.time_limit_s))
     if evaluate is not None:
         return planning.report(solved, evaluate)
     memory = Memory(options.memory or default_path())
@@ -101,6 +102,15 @@ class _Planning:
             seed=self._seed,
             workers=self._options.workers or 1,
         )
+
+    def with_simpler(self, solved: SolveReport) -> SolveReport:
+        """A solution with one candidate more, last: the best one with fewer engine groups, where there is such."""
+        plan = simplified(solved.best.plan)
+        if plan is None or not self._options.repetitions:
+            return solved
+        problem = Problem(job=self.job, workload=self._workload, rules=self._rules)
+        simpler = predict(problem, plan, self._objective)
+        return solved if simpler is None else replace(solved, candidates=(*solved.candidates, simpler))
 
     def report(self, solved: SolveReport, evaluate: Evaluator) -> PlanReport:
         """Judge the candidates of a solution and look at other worlds, as far as the options say."""
