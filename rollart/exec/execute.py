@@ -86,8 +86,12 @@ def execute(
     started_s, cpu_s = time.perf_counter(), time.process_time()
     with RunLogWriter(log_path, header, (reducer, *sinks)) as log:
         restored = _restored(config, header, log, saved, resume=resume)
-        over = restored.controller.state.stopped
-        driver = None if over else asyncio.run(_drive(crew, restored, log, saved, on_step))
+        driver = None
+        if restored.controller.state.stopped:
+            # It was over when its driver died, but for its last commands.
+            Keeper(saved, log, restored).close(None)
+        else:
+            driver = asyncio.run(_drive(crew, restored, log, saved, on_step))
     statistics = reducer.statistics()
     use = DriverUse(
         wall_s=time.perf_counter() - started_s,

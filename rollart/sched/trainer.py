@@ -53,7 +53,7 @@ class Trainer:
         step = next((step for step in trainer.steps if step.version == trainer.version + 1), None)
         if not trainer.up or step is None:
             return
-        if self._shared and state.trained >= trainer.steps[-1].version and not state.sync.push_due:
+        if self._shared and not self._has_new_batch and not state.sync.push_due:
             # The engines have the devices: it catches up when the next batch gets it those.
             return
         state.training = self._orders.issue(
@@ -67,6 +67,12 @@ class Trainer:
             context_tokens=step.context_tokens,
             checkpoint=self._is_saved(step),
         )
+
+    @property
+    def _has_new_batch(self) -> bool:
+        """Whether a batch is with it that no version was made of yet."""
+        steps = self._state.trainer.steps
+        return bool(steps) and steps[-1].version > self._state.trained
 
     def _is_saved(self, step: Step) -> bool:
         return step.version % self._checkpoint_every == 0 or step.step == self._last_step
@@ -109,8 +115,7 @@ class Trainer:
         trainer.order = self._orders.issue(
             RestartTrainer, -1, incarnation=trainer.incarnation, version=trainer.checkpoint
         )
-        if state.training >= 0:
-            state.training = trainer.order
+        state.training = trainer.order if self._has_new_batch else -1
 
     def started(self, event: TrainerStarted) -> bool:
         """It is up again; False for a late answer."""

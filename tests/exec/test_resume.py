@@ -83,6 +83,11 @@ def test_many_random_runs_survive_random_deaths(seed, preset, lives):
     check(random_case(seed, preset), lives, random.Random(seed))
 
 
+def test_a_run_that_was_over_but_for_its_last_commands_is_completed():
+    finished = check(random_case(3789, "areal"), [194], random.Random(3789))
+    assert finished.of(RunResumed) == []
+
+
 def test_a_resumed_run_is_marked_and_its_counters_go_on(tmp_path):
     case = random_case(3, "rollart")
     _, finished = run_through_deaths(models_of(case), tmp_path / "kept", [150, 150])

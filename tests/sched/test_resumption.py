@@ -96,6 +96,26 @@ def test_a_version_that_is_made_while_the_one_before_is_published_follows_it() -
     assert talk.controller.state.sync.newest == 2
 
 
+def test_a_second_interruption_while_steps_are_done_again_is_no_trap() -> None:
+    classes = (engines("local", 1, time_shared=True), engines("remote", 1))
+    config = setup(
+        "areal",
+        {"recovery": {"checkpoint_every": 3}},
+        tasks=(task(size=1, suited=(0, 1)),),
+        classes=classes,
+        steps=4,
+    )
+    talk = Dialogue(config)
+    talk.finish(0)
+    talk.answer(c.SuspendEngine, 0)
+    talk.trained()
+    for _ in range(2):
+        resume(talk)
+        orders = talk.tell(e.TrainerStarted(command_id=talk.last(c.RestartTrainer).id))
+        assert briefly(orders) == ["TrainBatch"]
+    assert briefly(talk.trained()) == ["PushWeights"]
+
+
 def test_slots_are_free_again() -> None:
     talk = short(slots=1)
     talk.ready(0)
