@@ -9,7 +9,7 @@ from rollart.domain.errors import CapacityError
 from rollart.domain.execution import ExecutionSettings
 from rollart.domain.job import Job
 from rollart.exec.ports import Desk, WorkerSet
-from rollart.exec.real.cluster import connect, disconnect, lacking
+from rollart.exec.real.cluster import check_address, connect, disconnect, lacking
 from rollart.exec.real.environments.shipped import make_environment
 from rollart.exec.real.launch import Launcher
 from rollart.exec.real.model_folder import model_folder
@@ -27,6 +27,8 @@ def connected(
 
     Model, tokens, environments and pools are checked first. Raises ScenarioError, CapacityError or InputError.
     """
+    if address is not None:
+        check_address(address)
     model = model_folder(settings, folder, job.seed)
     tokenizer = tokenizer_of(settings.tokenizer, model, job.model.vocabulary)
     for task in settings.tasks:

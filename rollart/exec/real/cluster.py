@@ -6,6 +6,7 @@ restarts and retries are off: they are the controller's business.
 """
 
 import os
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ QUIET = {
 """Environment of every process: nothing asks a hub, nothing tells anyone, warnings stay out of the way, workers are
 no nicer than their driver, and what an actor started dies with it."""
 
+KNOCK_S = 10.0
+"""Time in which the host of an address must answer."""
 OBJECT_STORE_BYTES = 2 * 2**30
 """Shared memory of a cluster of one; a few versions of a small model and what travels between processes."""
 
@@ -36,6 +39,7 @@ def connect(cluster: Cluster | None, address: str | None) -> None:
     """Connect to Ray, or start it here; InputError for an address where nobody answers."""
     os.environ.update(QUIET)
     if address is not None:
+        check_address(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
@@ -54,6 +58,18 @@ def connect(cluster: Cluster | None, address: str | None) -> None:
         logging_level="ERROR",
         _node_ip_address="127.0.0.1",
     )
+
+
+def check_address(address: str) -> None:
+    """InputError where nobody listens: Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or "//" in address:
+        return
+    try:
+        with socket.create_connection((host, int(port)), timeout=KNOCK_S):
+            pass
+    except (OSError, ValueError, OverflowError) as error:
+        raise InputError(f"--address {address}: no Ray cluster answers: {_line(error)}") from error
 
 
 def disconnect() -> None:
