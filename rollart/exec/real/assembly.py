@@ -29,12 +29,13 @@ def connected(
     """
     if address is not None:
         check_address(address)
+    for task in settings.tasks:
+        make_environment(task.environment, task.arguments).close()
     model = model_folder(settings, folder, job.seed)
     tokenizer = tokenizer_of(settings.tokenizer, model, job.model.vocabulary)
     for task in settings.tasks:
         for text in (*task.allowed, *task.stop):
             tokenizer.token(text)
-        make_environment(task.environment, task.arguments).close()
     reward_functions(settings, tokenizer)
     connect(job.cluster, address)
     progress = Progress(folder, predicted_step_s)
