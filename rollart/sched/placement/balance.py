@@ -1,6 +1,7 @@
 """What given engine groups make of a step: the model with its engines fixed.
 
 The engines of a group share its tasks, so a group works at one batch: at one of the grid, or between two neighbours.
+Under a barrier, loads of several tasks share an engine as they come: half the load of each is half the work of each.
 """
 
 from collections.abc import Mapping
@@ -62,7 +63,10 @@ def balance(
         batches=program.number(),
     )
     for kind, count in enumerate(engines):
-        _one_batch(program, [n for (e, _), n in blocks.items() if e == kind], count)
+        at = [n for (e, _), n in blocks.items() if e == kind]
+        program.at_most(float(count), [(n, 1.0) for n in at])
+        if not instance.composition.barrier:
+            _one_batch(program, at, count)
     for add in (add_flow, add_engines, add_environments, add_links):
         add(draft)
     if program.solve([(draft.batches, 1.0)], maximise=True) is None:
@@ -80,7 +84,6 @@ def _blocks(columns: list[Column]) -> list[Block]:
 
 def _one_batch(program: Program, at: list[Variable], engines: int) -> None:
     """All engines at one batch, or at two that are neighbours."""
-    program.at_most(float(engines), [(n, 1.0) for n in at])
     if program.integer and len(at) > 2:
         between = [program.count(1) for _ in at[:-1]]
         program.at_most(1.0, [(flag, 1.0) for flag in between])

@@ -13,6 +13,8 @@ _RELAXED = 1e-3
 """Relative width at which the search over relaxations ends."""
 _STEPS = (1e-3, 2e-3, 3e-3, 5e-3, 8e-3, 0.012, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 1.0)
 """By how much more than its relaxation a step of whole engines is tried."""
+_FINE = 2e-3
+"""Relative width at which the search over whole engines ends."""
 _LATE = 0.02
 """Once time is up, a step is no longer tried closer than this."""
 _LONGEST_S = 1e7
@@ -37,22 +39,41 @@ def shortest(
     relaxed = _relaxed(sites, oracle, low, longest_s)
     if relaxed is None:
         return None
-    bound, alive, behind = relaxed
-    start = bound
+    return _whole_engines(relaxed[0], relaxed[1], relaxed[2], oracle)
+
+
+def _whole_engines(
+    start: float, alive: list[Site], behind: list[tuple[float, Site]], oracle: Oracle
+) -> Shortest | None:
+    """From the relaxed optimum upwards until whole engines keep a value, then by halves between the last two."""
+    bound, high, best = start, 0.0, None
     for more in _STEPS:
-        value = start * (1 + more)
+        high = start * (1 + more)
         if oracle.left_s <= 0 and more < _LATE:
             continue
-        # A site that was behind at this value may be ahead of the integers of the others.
-        open_sites = [*alive, *(site for late, site in behind if late < value)]
-        found = [one for site in open_sites if (one := _whole(site, value, oracle)) is not None]
-        if found:
-            best = max(found, key=lambda one: one.rollout.value)
-            others = [(value, site) for site in alive if site is not best.site]
-            return Shortest(answer=best, bound=bound, behind=tuple(sorted([*behind, *others], key=lambda one: one[0])))
+        best = _best(high, alive, behind, oracle)
+        if best is not None:
+            break
         if not oracle.doubtful:
-            bound = value
-    return None
+            bound = high
+    if best is None:
+        return None
+    while high > bound * (1 + _FINE) and oracle.left_s > 0 and not oracle.doubtful:
+        middle = (bound * high) ** 0.5
+        better = _best(middle, alive, behind, oracle)
+        if better is None:
+            bound = middle if not oracle.doubtful else bound
+        else:
+            best, high = better, middle
+    others = [(high, site) for site in alive if site is not best.site]
+    return Shortest(answer=best, bound=bound, behind=tuple(sorted([*behind, *others], key=lambda one: one[0])))
+
+
+def _best(value: float, alive: list[Site], behind: list[tuple[float, Site]], oracle: Oracle) -> Answer | None:
+    """The answer that keeps a value with most to spare; sites that were behind may be ahead of others' integers."""
+    open_sites = [*alive, *(site for late, site in behind if late < value)]
+    found = [one for site in open_sites if (one := _whole(site, value, oracle)) is not None]
+    return max(found, key=lambda one: one.rollout.value, default=None)
 
 
 def relaxed_bound(sites: list[Site], oracle: Oracle) -> float | None:
