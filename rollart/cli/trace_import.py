@@ -12,7 +12,9 @@ def import_files(
     format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Foreign format, such as tau-bench, or auto.")],
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Files in that format, or folders of them.")],
     out: Out,
-    tokens: Annotated[str, typer.Option(help="Tokens of texts: chars4, words, bytes, bytes4, or a tokenizer.json.")] = "chars4",
+    tokens: Annotated[
+        str, typer.Option(help="Tokens of texts: chars4, words, bytes, bytes4, or a tokenizer.json.")
+    ] = "chars4",
     times: Annotated[Path | None, typer.Option(help="Profile to draw missing times from [none are drawn].")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of the drawn times.")] = 0,
     task: Annotated[str | None, typer.Option(help="Name of the task [as the format has it].")] = None,
