@@ -17,15 +17,16 @@ from rollart.sched.state import ControllerState, Step, Trajectory
 class Trainer:
     """Hands the trainer its steps, one at a time, and brings it back when it is lost."""
 
-    __slots__ = ("_checkpoint_every", "_last_step", "_most_losses", "_orders", "_shared", "_state")
+    __slots__ = ("_checkpoint_every", "_last_step", "_most_losses", "_orders", "_state")
 
     def __init__(self, config: ControllerConfig, state: ControllerState, policy: Policy, orders: Orders) -> None:
         self._state = state
         self._orders = orders
         self._most_losses = policy.recovery.max_trainer_losses
-        self._checkpoint_every = policy.recovery.checkpoint_every
+        shared = any(group.time_shared for group in config.classes)
+        # It could not do steps again while the engines have its devices, so there every step is saved.
+        self._checkpoint_every = 1 if shared else policy.recovery.checkpoint_every
         self._last_step = config.steps - 1
-        self._shared = any(group.time_shared for group in config.classes)
 
     def train(self, batch: list[Trajectory], installed: int) -> None:
         """Give it a batch that was taken while `installed` was installed."""
@@ -52,9 +53,6 @@ class Trainer:
         state, trainer = self._state, self._state.trainer
         step = next((step for step in trainer.steps if step.version == trainer.version + 1), None)
         if not trainer.up or step is None:
-            return
-        if self._shared and not self._has_new_batch and not state.sync.push_due:
-            # The engines have the devices: it catches up when the next batch gets it those.
             return
         state.training = self._orders.issue(
             TrainBatch,

@@ -96,7 +96,7 @@ def test_a_version_that_is_made_while_the_one_before_is_published_follows_it() -
     assert talk.controller.state.sync.newest == 2
 
 
-def test_a_second_interruption_while_steps_are_done_again_is_no_trap() -> None:
+def test_a_trainer_on_time_shared_devices_has_no_steps_to_do_again() -> None:
     classes = (engines("local", 1, time_shared=True), engines("remote", 1))
     config = setup(
         "areal",
@@ -112,8 +112,8 @@ def test_a_second_interruption_while_steps_are_done_again_is_no_trap() -> None:
     for _ in range(2):
         resume(talk)
         orders = talk.tell(e.TrainerStarted(command_id=talk.last(c.RestartTrainer).id))
-        assert briefly(orders) == ["TrainBatch"]
-    assert briefly(talk.trained()) == ["PushWeights"]
+        # Where devices are time-shared, every step is saved.
+        assert briefly(orders) == ["PushWeights"]
 
 
 def test_slots_are_free_again() -> None:
