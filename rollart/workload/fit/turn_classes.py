@@ -26,7 +26,9 @@ def turn_classes(draws: Draws, turns: Indices) -> list[int]:
     """Fewest turns of each class, rising; one entry where there is one law. `turns` has one entry a trajectory."""
     picked = _one_of_each(draws)
     counts = turns[draws.trajectory[picked]]
-    values = _beyond_correlation(normal_scores(draws.values[picked]), normal_scores(spread_ties(counts.astype(np.float64))))
+    values = _beyond_correlation(
+        normal_scores(draws.values[picked]), normal_scores(spread_ties(counts.astype(np.float64)))
+    )
     edges = _filled(counts)
     kept = edges[:1]
     for place, edge in enumerate(edges[1:], start=1):
