@@ -104,6 +104,7 @@ def test_answers_that_never_come_are_no_silent_wait(speed):
 @pytest.mark.parametrize("speed", [None, 1000.0], ids=["logical", "wall"])
 def test_a_run_without_engines_is_stuck(speed):
     made = job(
+        steps=1000,
         parts={"recovery": {"max_engine_restarts": 0}},
         faults=Faults(preemptions=(Preemption(time_s=2.0, engine=0, away_s=1.0),)),
     )

@@ -145,6 +145,8 @@ def _parts(draw: random.Random, policy: str, group_size: int) -> dict[str, dict[
             "filter_equal_rewards": group_size > 1 and draw.random() < 0.3,
         },
         "recovery": {
+            # A step may take longer than a trainer lives.
+            "max_trainer_losses": 10_000,
             "reset_timeout_s": draw.choice([2.0, 600.0]),
             "step_timeout_s": draw.choice([3.5, 600.0]),
             "reward_timeout_s": draw.choice([4.0, 120.0]),
