@@ -87,7 +87,9 @@ api.run(scenario, out={out!r}, progress=progress)
 def test_a_run_goes_on_after_its_driver_was_killed(tmp_path):
     out, settings = tmp_path / "run", [*SMALL, "steps=6"]
     code = RUN.format(laptop=str(LAPTOP), settings=settings, out=str(out))
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    # Not by its return code: where Ray was used before in this process, the system may have taken that away.
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert not (out / "summary.json").exists()
     scenario = api.load_scenario(LAPTOP, settings)
     with pytest.raises(InputError, match="--resume"):
         api.run(scenario, out=out)
