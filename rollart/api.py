@@ -216,5 +216,4 @@ def code_version() -> str:
 
 
 def _summary(result: SimulationResult) -> dict[str, Any]:
-    use = result.use
-    return summarize(result.statistics, {**asdict(use), "turns_per_s": use.turns_per_s})
+    return summarize(result.statistics, result.use.as_dict())

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rollart.cli.model_name import model_named
 from rollart.cli.present import number, show_json, show_table
 
 if TYPE_CHECKING:
     from rollart.costs.breakdown import Term
     from rollart.costs.iteration import OperatorEngine
-    from rollart.domain.model import Model
 
 costs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What the cost models say.")
 
@@ -70,7 +70,7 @@ def _engine(
     from rollart.costs.iteration import OperatorEngine
     from rollart.costs.select import operators_for
 
-    shape_model = _model(model)
+    shape_model = model_named(model)
     shape = EngineShape(
         model=shape_model,
         device=devices()[device],
@@ -80,17 +80,6 @@ def _engine(
         expert_parallel=tp if ep else 1,
     )
     return OperatorEngine(shape, operators_for(shape, source, tables), host_time(engine_version))
-
-
-def _model(name: str) -> "Model":
-    path = Path(name)
-    if path.suffix == ".json" or path.is_file():
-        from rollart.loadtest.model_file import model_of_file
-
-        return model_of_file(path)
-    from rollart.catalog.load import models
-
-    return models()[name]
 
 
 def _figures(

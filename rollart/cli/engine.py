@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rollart.cli.engine_tables import show_load, show_replay, write_replay
+from rollart.cli.model_name import model_named
 from rollart.cli.present import show_json
 
 if TYPE_CHECKING:
-    from rollart.domain.model import Model
     from rollart.loadtest.deployment import Deployment
     from rollart.loadtest.engine_meta import EngineArguments
 
@@ -162,7 +162,7 @@ def _deployment(*, model: str, device: str, **settings: Any) -> "Deployment":
     from rollart.catalog.load import devices
     from rollart.loadtest.deployment import Deployment
 
-    deployment = Deployment(model=_model(model), device=devices()[device], **settings)
+    deployment = Deployment(model=model_named(model), device=devices()[device], **settings)
     widened = deployment.widened()
     if widened:
         typer.echo(f"note: {widened}", err=True)
@@ -173,17 +173,6 @@ def _warn_of(logged: "EngineArguments | None", **chosen: int | str | None) -> No
     """Say on stderr where the engine of the log was set otherwise."""
     for line in logged.contradictions(**chosen) if logged else ():
         typer.echo(f"note: {line}", err=True)
-
-
-def _model(name: str) -> "Model":
-    """A model of the catalogue, or of a config.json where the name is that of a file."""
-    from rollart.catalog.load import models
-    from rollart.loadtest.model_file import model_of_file
-
-    path = Path(name)
-    if path.suffix == ".json" or path.is_file():
-        return model_of_file(path)
-    return models()[name]
 
 
 def _named(deployment: "Deployment") -> dict[str, Any]:

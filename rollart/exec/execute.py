@@ -1,8 +1,6 @@
 """`execute`: a job and its workers in, a run log and its statistics out."""
 
 import asyncio
-import resource
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from rollart.runlog.writer import RunLogWriter, Sink
 from rollart.sched.config import ControllerConfig
 from rollart.sched.controller import Controller
 from rollart.sched.run_header import run_header
+from rollart.sched.run_use import RunUse, peak_rss_mb
 from rollart.sched.setup import controller_config
 
 
@@ -38,19 +37,10 @@ class Crew:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriverUse:
-    """What the driver itself took, with the workers that live in its process."""
+class DriverUse(RunUse):
+    """The same with the CPU time."""
 
-    wall_s: float
     cpu_s: float
-    events: int
-    turns: int
-    peak_rss_mb: float
-
-    @property
-    def turns_per_s(self) -> float:
-        """Turns per second of wall time."""
-        return self.turns / self.wall_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +88,7 @@ def execute(
         cpu_s=time.process_time() - cpu_s,
         events=driver.events if driver else 0,
         turns=statistics.turns,
-        peak_rss_mb=_peak_rss_mb(),
+        peak_rss_mb=peak_rss_mb(),
     )
     figures = driver.workers.figures() if driver else {}
     return Execution(header=header, statistics=statistics, use=use, figures=figures)
@@ -147,9 +137,3 @@ async def _drive(
         raise
     finally:
         keeper.close(error)
-
-
-def _peak_rss_mb() -> float:
-    """Largest resident set of this process so far, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024**2 if sys.platform == "darwin" else 1024)

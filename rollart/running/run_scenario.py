@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -81,5 +80,4 @@ def _crew(scenario: Scenario, job: Job, fake: FakeTime | None, folder: Path, add
 
 
 def _summary(done: Execution) -> dict[str, Any]:
-    use = done.use
-    return summarize(done.statistics, {**asdict(use), "turns_per_s": use.turns_per_s}) | dict(done.figures)
+    return summarize(done.statistics, done.use.as_dict()) | dict(done.figures)

@@ -1,8 +1,9 @@
 """Simulated time: calls on SimPy's calendar, without a process for each, and the run until a stop.
 
 SimPy orders equal times by priority and then by the order in which they were scheduled, so the order of a simulation
-is total. Its environment owns the calendar and the time; the loop here does what `Environment.step` does for an entry
-that cannot fail, without a frame, a list of callbacks and an exception block for each.
+is total. Its environment gives the calendar and the numbers; the loop here keeps the time and does what
+`Environment.step` does for an entry that cannot fail, without a frame, a list of callbacks and an exception block for
+each.
 """
 
 from collections.abc import Callable
@@ -19,14 +20,14 @@ from rollart.modelled.clock import Call
 class SimulatedClock:
     """The time of a simulation (a `rollart.modelled.clock.Clock`)."""
 
-    __slots__ = ("_calendar", "_environment", "_next_number", "_stopped", "now")
+    __slots__ = ("_calendar", "_next_number", "_stopped", "now")
 
     def __init__(self) -> None:
         self.now = 0.0
         """Seconds since the start."""
-        self._environment = simpy.Environment()
-        self._calendar: list[Any] = self._environment._queue
-        self._next_number = self._environment._eid.__next__
+        environment = simpy.Environment()
+        self._calendar: list[Any] = environment._queue
+        self._next_number = environment._eid.__next__
         self._stopped = False
 
     def after(self, delay_s: float, function: Callable[[Call[Any]], None], payload: Any) -> None:
@@ -36,12 +37,11 @@ class SimulatedClock:
 
     def run(self) -> None:
         """Let time pass until `stop` is called; InvariantError when nothing is due before that."""
-        environment, calendar = self._environment, self._calendar
+        calendar = self._calendar
         while not self._stopped:
             if not calendar:
                 raise InvariantError(f"deadlock at {self.now} s: nothing is due and the run is not over")
             self.now, _, _, call = heappop(calendar)
-            environment._now = self.now
             call.function(call)
 
     def stop(self) -> None:

@@ -1,8 +1,6 @@
 """`simulate`: a job and a workload in, a run log and its statistics out."""
 
 import gc
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,32 +11,16 @@ from rollart.costs.job_costs import training_costs
 from rollart.domain.events import TurnGenerated
 from rollart.domain.job import Job
 from rollart.modelled.assembly import engine_kinds
-from rollart.runlog.header import (
-    RunHeader,
-)
+from rollart.runlog.header import RunHeader
 from rollart.runlog.reducer import Reducer
 from rollart.runlog.statistics import RunStatistics
 from rollart.runlog.window import Window
 from rollart.runlog.writer import RunLogWriter, Sink
 from rollart.sched.run_header import run_header
+from rollart.sched.run_use import RunUse, peak_rss_mb
 from rollart.sched.setup import controller_config
 from rollart.sim.simulation import Simulation
 from rollart.workload.trajectory import Workload
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatorUse:
-    """What the simulation itself took."""
-
-    wall_s: float
-    events: int
-    turns: int
-    peak_rss_mb: float
-
-    @property
-    def turns_per_s(self) -> float:
-        """Simulated turns per second of wall time."""
-        return self.turns / self.wall_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +29,7 @@ class SimulationResult:
 
     header: RunHeader
     statistics: RunStatistics
-    use: SimulatorUse
+    use: RunUse
 
 
 class _TurnCount:
@@ -86,7 +68,7 @@ def simulate(
         simulation = Simulation(job, workload, config, kinds, training, log, on_step)
         simulation.run()
     wall_s = time.perf_counter() - started
-    use = SimulatorUse(wall_s=wall_s, events=simulation.events, turns=turns.turns, peak_rss_mb=_peak_rss_mb())
+    use = RunUse(wall_s=wall_s, events=simulation.events, turns=turns.turns, peak_rss_mb=peak_rss_mb())
     return SimulationResult(header=header, statistics=reducer.statistics(), use=use)
 
 
@@ -103,9 +85,3 @@ def _no_collections() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _peak_rss_mb() -> float:
-    """Largest resident set of this process so far, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024**2 if sys.platform == "darwin" else 1024)

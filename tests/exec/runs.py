@@ -9,16 +9,14 @@ from rollart.exec.clocks import LogicalClock, WallClock
 from rollart.exec.driver import Driver
 from rollart.exec.fake.host import Models
 from rollart.exec.fake.workers import FakeWorkers
-from rollart.modelled.assembly import EngineKind
 from rollart.runlog.reducer import Reducer
 from rollart.runlog.writer import RunLogWriter
 from rollart.sched.controller import Controller
 from rollart.sched.run_header import run_header
 from rollart.sched.setup import controller_config
-from rollart.serving.config import EngineConfig
 from rollart.workload.trajectory import Workload
 from tests.modelled.toys import ToyCosts, ToyTraining
-from tests.sim.runs import Finished, Records
+from tests.sim.runs import Finished, Records, toy_kinds
 
 
 def toy_models(
@@ -30,22 +28,9 @@ def toy_models(
     kv_blocks: int = 4096,
 ) -> Models:
     """What toy workers are made from; `costs` by engine group."""
-    kinds = [
-        EngineKind(
-            group=group,
-            costs=(costs or {}).get(group.name) or ToyCosts(),
-            config=EngineConfig(
-                max_num_seqs=group.max_num_seqs,
-                max_num_batched_tokens=group.max_num_batched_tokens,
-                kv_blocks=kv_blocks,
-                block_size=group.block_size,
-                prefix_caching=group.prefix_caching,
-                scheduling_lag=group.scheduling_lag,
-            ),
-        )
-        for group in job.plan.placement.engine_groups
-    ]
-    return Models(job=job, workload=workload, kinds=kinds, training=training or ToyTraining())
+    return Models(
+        job=job, workload=workload, kinds=toy_kinds(job, costs, kv_blocks), training=training or ToyTraining()
+    )
 
 
 def run(models: Models, *, speed: float | None = None) -> Finished:

@@ -82,16 +82,9 @@ class Finished:
         return replay(self.header, self.records)
 
 
-def run(
-    job: Job,
-    workload: Workload,
-    *,
-    costs: Mapping[str, ToyCosts] | None = None,
-    training: TrainingCosts | None = None,
-    kv_blocks: int = 4096,
-) -> Finished:
-    """Simulate with toy costs; `costs` by engine group."""
-    kinds = [
+def toy_kinds(job: Job, costs: Mapping[str, ToyCosts] | None, kv_blocks: int) -> list[EngineKind]:
+    """The engines of a job with toy costs; `costs` by engine group."""
+    return [
         EngineKind(
             group=group,
             costs=(costs or {}).get(group.name) or ToyCosts(),
@@ -106,6 +99,18 @@ def run(
         )
         for group in job.plan.placement.engine_groups
     ]
+
+
+def run(
+    job: Job,
+    workload: Workload,
+    *,
+    costs: Mapping[str, ToyCosts] | None = None,
+    training: TrainingCosts | None = None,
+    kv_blocks: int = 4096,
+) -> Finished:
+    """Simulate with toy costs; `costs` by engine group."""
+    kinds = toy_kinds(job, costs, kv_blocks)
     config = controller_config(job)
     header = run_header(job, config, driver="sim", code_version="test")
     records, reducer = Records(), Reducer(header)

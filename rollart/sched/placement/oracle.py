@@ -1,6 +1,6 @@
 """Answers about sites: can a step be kept, and at what price? Linear relaxations first, integers where they matter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rollart.sched.placement.model import Rollout, RolloutModel, Room
@@ -49,10 +49,7 @@ class Oracle:
     def feeds(self, site: Site, step_s: float, *, integer: bool) -> Answer | None:
         """The most batches that a site feeds in a step, at least one; None where it cannot keep the step."""
         best: Answer | None = None
-        for trainer, window_s in site.choices(step_s):
-            room = site.room(trainer)
-            if room is None:
-                continue
+        for trainer, window_s, room in _choices(site, step_s):
             model = self._model(site, step_s, window_s, integer=integer)
             found = model.most_batches(room, at_least=1.0 if integer else 0.0, time_limit_s=self._limit_s(integer))
             self.doubtful = self.doubtful or not model.program.proven
@@ -63,10 +60,7 @@ class Oracle:
     def cheapest(self, site: Site, step_s: float, *, integer: bool) -> Answer | None:
         """The cheapest way of a site to keep a step; None where it cannot."""
         best: Answer | None = None
-        for trainer, window_s in site.choices(step_s):
-            room = site.room(trainer)
-            if room is None:
-                continue
+        for trainer, window_s, room in _choices(site, step_s):
             model = self._model(site, step_s, window_s, integer=integer)
             found = model.least_price(room, time_limit_s=self._limit_s(integer))
             self.doubtful = self.doubtful or not model.program.proven
@@ -87,6 +81,14 @@ class Oracle:
                 self._models.pop(next(iter(self._models)))
             self._models[key] = RolloutModel(site.instance, step_s, window_s, integer=integer)
         return self._models[key]
+
+
+def _choices(site: Site, step_s: float) -> Iterator[tuple[TrainerOption, float, Room]]:
+    """Trainers of a site that leave room for rollout, each with the window of that and the room."""
+    for trainer, window_s in site.choices(step_s):
+        room = site.room(trainer)
+        if room is not None:
+            yield trainer, window_s, room
 
 
 def _answer(
