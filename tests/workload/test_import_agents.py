@@ -10,6 +10,7 @@ import pytest
 from rollart.domain.errors import TraceError
 from rollart.workload.importers import import_trace
 from rollart.workload.trace import TraceTrajectory
+from tests.workload.turn_rows import turns
 
 Read = Callable[..., list[TraceTrajectory]]
 SYSTEM = {"role": "system", "content": "s" * 40}
@@ -30,14 +31,6 @@ def read(tmp_path: Path) -> Read:
         return found
 
     return read_one
-
-
-def turns(trajectory: TraceTrajectory) -> list[tuple[int, int | None, int, float | None]]:
-    """(new, kept, output, step) of each turn."""
-    return [
-        (turn.prompt_tokens, turn.kept_tokens, turn.output_tokens, None if turn.env_s is None else round(turn.env_s, 6))
-        for turn in trajectory.turns
-    ]
 
 
 def swe_agent_call(text: str) -> dict[str, Any]:

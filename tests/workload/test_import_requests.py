@@ -11,6 +11,7 @@ import pytest
 from rollart.domain.errors import InputError, TraceError
 from rollart.workload.importers import ImportOptions, TraceImport, import_trace, mooncake
 from rollart.workload.trace import TraceTrajectory
+from tests.workload.turn_rows import turns
 
 Read = Callable[..., list[TraceTrajectory]]
 
@@ -28,14 +29,6 @@ def read(tmp_path: Path) -> Read:
         return found
 
     return read_lines
-
-
-def turns(trajectory: TraceTrajectory) -> list[tuple[int, int | None, int, float | None]]:
-    """(new, kept, output, step) of each turn."""
-    return [
-        (turn.prompt_tokens, turn.kept_tokens, turn.output_tokens, None if turn.env_s is None else round(turn.env_s, 6))
-        for turn in trajectory.turns
-    ]
 
 
 def test_lmcache_sorts_calls_and_keeps_common_prefixes(read: Read) -> None:
