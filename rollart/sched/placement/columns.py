@@ -49,8 +49,8 @@ def steady_columns(
 ) -> list[Column]:
     """What steady points yield in a step."""
     open_s = window_s - np.array([point.rebuild_s for point in points])
-    usable = np.flatnonzero(open_s > 0.0)
-    if not usable.size:
+    usable: list[int] = np.flatnonzero(open_s > 0.0).tolist()
+    if not usable:
         return []
     task = np.array([points[index].task for index in usable])
     pace_s = np.array([points[index].pace_s for index in usable]) * step_s / open_s[usable]
