@@ -72,7 +72,7 @@ def steady_columns(
             prefill_use=points[index].prefill_use,
             moved_bytes_per_s=points[index].moved_bytes_per_s,
         )
-        for row, index in enumerate(usable.tolist())
+        for row, index in enumerate(usable)
         if stale[row] < _MOST_STALE
     ]
 
