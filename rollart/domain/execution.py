@@ -47,6 +47,8 @@ class Learning:
     max_gradient_norm: float = 1.0
     clip_low: float = 0.2
     clip_high: float = 0.28
+    dual_clip: float = 3.0
+    """Above this ratio a token with a negative advantage has no gradient (Ye et al. 1912.09729, eq. 3); above 1."""
     entropy_bonus: float = 0.0
     kl_coefficient: float = 0.0
     """Weight of the divergence from the initial model."""

@@ -48,6 +48,9 @@ class LearningSection(Section):
     max_gradient_norm: Positive = Field(default=1.0, description="Gradients are scaled down to this norm")
     clip_low: Share = Field(default=0.2, description="The ratio is clipped below 1 less this")
     clip_high: Positive = Field(default=0.28, description="The ratio is clipped above 1 plus this")
+    dual_clip: Annotated[float, Field(gt=1, allow_inf_nan=False)] = Field(
+        default=3.0, description="Above this ratio a token with a negative advantage has no gradient (dual clip)"
+    )
     entropy_bonus: NonNegative = Field(default=0.0, description="Weight of the entropy")
     kl_coefficient: NonNegative = Field(default=0.0, description="Weight of the divergence from the initial model")
     proximal: Literal["behaviour", "recomputed"] = Field(

@@ -35,10 +35,19 @@ def test_on_policy_the_gradient_is_the_advantage():
     [
         (1.5, 1.0, -1.28, 0.0),
         (1.5, -1.0, 1.5, 1.5),
+        (2.9, -1.0, 2.9, 2.9),
+        (100.0, -1.0, 3.0, 0.0),
         (0.5, 1.0, -0.5, -0.5),
         (0.5, -1.0, 0.8, 0.0),
     ],
-    ids=["too far up", "up with a bad action", "down with a good action", "too far down"],
+    ids=[
+        "too far up",
+        "up with a bad action",
+        "far up with a bad action",
+        "too far up with a bad action",
+        "down with a good action",
+        "too far down",
+    ],
 )
 def test_the_ratio_is_clipped_on_the_side_where_it_gains(ratio, advantage, loss, gradient):
     told = terms(math.log(ratio) - 1.0, -1.0, advantage)

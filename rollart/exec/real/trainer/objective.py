@@ -2,12 +2,14 @@
 
 Per generated token, with log-probs `new` of the policy that is trained, `proximal` and `behaviour`, and advantage A:
 
-    weight * correction * min(ratio * A, clip(ratio, 1 - clip_low, 1 + clip_high) * A)
-      + entropy_bonus * entropy - kl_coefficient * kl
+    weight * correction * gain(ratio) * A + entropy_bonus * entropy - kl_coefficient * kl
 
-    ratio      = exp(new - proximal)
-    correction = min(exp(proximal - behaviour), correction_limit), without gradient
+    gain(ratio) = min(ratio, 1 + clip_high) where A >= 0, else min(max(ratio, 1 - clip_low), dual_clip)
+    ratio       = exp(new - proximal)
+    correction  = min(exp(proximal - behaviour), correction_limit), without gradient
 
+That is PPO's clipped ratio with a bound on the other side too (dual clip, Ye et al. 1912.09729, eq. 3): without it a
+token that has become a hundred times as likely since it was sampled, with A below 0, outweighs the rest of its batch.
 In bypass form (`proximal: behaviour`) the proximal policy is the behaviour policy and the correction 1; in decoupled
 form (`proximal: recomputed`, Hilton et al. 2110.00641) it is the trainer's at the start of the step. No factor counts
 the same correction twice. `kl` is the estimator exp(d) - d - 1 with d = reference - new. `weight` makes the sum over
@@ -54,8 +56,10 @@ def objective(new: torch.Tensor, entropy: torch.Tensor, tokens: Tokens, learning
         proximal = tokens.proximal
         correction = torch.exp(proximal - tokens.behaviour).clamp(max=learning.correction_limit)
     ratio = torch.exp(new - proximal)
-    bounded = ratio.clamp(1.0 - learning.clip_low, 1.0 + learning.clip_high)
-    gain = torch.minimum(ratio * tokens.advantage, bounded * tokens.advantage)
+    rewarded = ratio.clamp(max=1.0 + learning.clip_high)
+    punished = ratio.clamp(1.0 - learning.clip_low, learning.dual_clip)
+    bounded = torch.where(tokens.advantage >= 0.0, rewarded, punished)
+    gain = bounded * tokens.advantage
     if correction is not None:
         gain = gain * correction
     gain = gain + learning.entropy_bonus * entropy
@@ -64,7 +68,7 @@ def objective(new: torch.Tensor, entropy: torch.Tensor, tokens: Tokens, learning
         gain = gain - learning.kl_coefficient * (torch.exp(apart) - apart - 1.0)
     loss = -(gain * tokens.weight).sum()
     with torch.no_grad():
-        is_clipped = (ratio * tokens.advantage > bounded * tokens.advantage).to(new.dtype)
+        is_clipped = ((ratio != bounded) & (tokens.advantage != 0.0)).to(new.dtype)
         return Terms(
             loss=loss,
             clipped=(is_clipped * tokens.weight).sum(),
