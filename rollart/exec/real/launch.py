@@ -74,15 +74,28 @@ class Launcher:
 
     def _environment(self, index: int, group: EngineGroup) -> dict[str, str]:
         variables = dict(QUIET)
-        cores = self._settings.cores.get(group.pool)
-        if cores is not None:
-            of_pool = [number for number, other in enumerate(self._engines) if other.pool == group.pool]
-            per_engine = cores.split(",")
-            variables["VLLM_CPU_OMP_THREADS_BIND"] = per_engine[of_pool.index(index) % len(per_engine)]
+        cores = self._cores(index, group)
+        if cores is not None and group.tensor_parallel > 1:
+            variables["VLLM_CPU_OMP_THREADS_BIND"] = cores
+        elif cores is not None:
+            # On CPUs vLLM gives even a single worker a process of its own in order to bind it, at the price of an
+            # import of vLLM at the start and of two messages an iteration. Bound by us, it can do without.
+            variables["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+            variables["OMP_NUM_THREADS"] = str(len(numbers(cores)))
         return variables
+
+    def _cores(self, index: int, group: EngineGroup) -> str | None:
+        """Cores of one engine, where the settings name some for its pool."""
+        cores = self._settings.cores.get(group.pool)
+        if cores is None:
+            return None
+        of_pool = [number for number, other in enumerate(self._engines) if other.pool == group.pool]
+        per_engine = cores.split(",")
+        return per_engine[of_pool.index(index) % len(per_engine)]
 
     def _engine_spec(self, index: int, incarnation: int, group: EngineGroup) -> EngineSpec:
         settings, on_cpu = self._settings, self._job.cluster.pools[group.pool].device.kind == "cpu"
+        cores = self._cores(index, group)
         return EngineSpec(
             folder=str(self._model),
             host_folder=str(MEMORY_FOLDER / self._name / f"engine-{index}-{incarnation}"),
@@ -94,6 +107,7 @@ class Launcher:
             prefix_caching=group.prefix_caching,
             tensor_parallel=group.tensor_parallel,
             gpu_memory_utilization=group.gpu_memory_utilization,
+            cores=frozenset(numbers(cores)) if cores is not None and group.tensor_parallel == 1 else None,
             kv_cache_bytes=int(settings.kv_cache_gb * GIB) if on_cpu else None,
             seed=(self._job.seed * 1_000_003 + index * 1_009 + incarnation) % 2**31,
             sampling={task: self.sampling(task) for task in self._tasks},
@@ -149,3 +163,9 @@ class Launcher:
             if remains.node == ray.get_runtime_context().get_node_id():
                 end_processes(remains.processes)
         shutil.rmtree(MEMORY_FOLDER / self._name, ignore_errors=True)
+
+
+def numbers(cores: str) -> list[int]:
+    """Cores of a range such as `0-3`, or the one that is named."""
+    first, _, last = cores.partition("-")
+    return list(range(int(first), int(last or first) + 1))

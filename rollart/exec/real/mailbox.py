@@ -1,8 +1,8 @@
 """Batched messages between the driver's loop and a Ray actor.
 
-A Ray call takes about a millisecond and a turn may be one token, so neither side sends messages one by one: all that
-is posted within one turn of the driver's loop goes out in one call, and one open call at a time brings back all that
-the actor has to say. Messages arrive in the order in which they were posted.
+A Ray call takes about a millisecond and a turn may be one token, so neither side sends messages one by one: one call
+at a time takes all that was posted while the one before it was on its way, and one open call at a time brings back all
+that the actor has to say. Messages arrive in the order in which they were posted.
 """
 
 import asyncio
@@ -47,33 +47,26 @@ class Mailbox:
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._posted: list[Message] = []
-        self._flushing = False
+        self._filled = asyncio.Event()
         self.closed = False
-        self._sent: set[asyncio.Task[None]] = set()
-        self._collecting = self._loop.create_task(self._collect())
+        self._tasks = [self._loop.create_task(self._submit()), self._loop.create_task(self._collect())]
 
     def post(self, message: Message) -> None:
         """Send a message with the next batch."""
         if self.closed:
             return
         self._posted.append(message)
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
+        self._filled.set()
 
-    def _flush(self) -> None:
-        self._flushing = False
-        messages, self._posted = self._posted, []
-        if messages and not self.closed:
-            task = self._loop.create_task(self._watch(self.actor.submit.remote(messages)))
-            self._sent.add(task)
-            task.add_done_callback(self._sent.discard)
-
-    async def _watch(self, call: Awaitable[Any]) -> None:
-        try:
-            await call
-        except RayError as error:
-            self._gone(error)
+    async def _submit(self) -> None:
+        while not self.closed:
+            await self._filled.wait()
+            self._filled.clear()
+            messages, self._posted = self._posted, []
+            try:
+                await self.actor.submit.remote(messages)
+            except RayError as error:
+                self._gone(error)
 
     async def _collect(self) -> None:
         while not self.closed:
@@ -98,5 +91,6 @@ class Mailbox:
     def kill(self) -> None:
         """End the actor's process; nothing is received any more."""
         self.closed = True
-        self._collecting.cancel()
+        for task in self._tasks:
+            task.cancel()
         ray.kill(self.actor)

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from rollart.scenario.sections.base import Count, Name, NonNegative, Positive, Section, Share
 
+Cores = Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")]
+
 
 class TaskExecutionSection(Section):
     """How a task is carried out by a real run."""
@@ -84,7 +86,7 @@ class ExecutionSection(Section):
         default="bfloat16", description="Numbers of engines and trainer alike; placement costs use `precision`"
     )
     temperature: Positive = Field(default=1.0, description="Temperature of sampling, and of the trainer's log-probs")
-    cores: dict[Name, str] = Field(
+    cores: dict[Name, Cores] = Field(
         default={}, description="CPU cores of each engine of a pool: commas between engines, ranges within (`0-3,4-7`)"
     )
     trainer_threads: Annotated[int, Field(ge=1, le=1024)] = Field(

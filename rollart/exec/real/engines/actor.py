@@ -12,7 +12,8 @@ safetensors file.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,17 @@ from rollart.exec.real.mailbox import Message, Outbox
 
 ORDERED = ("suspend", "resume", "pull", "update", "probe")
 """Messages that wait for the ones of their kind before them."""
+
+
+@contextmanager
+def _bound_to(cores: frozenset[int] | None) -> Iterator[None]:
+    """Processes that are started meanwhile run on these cores alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, before if cores is None else cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 class EngineProcess:
@@ -53,7 +65,8 @@ class EngineProcess:
 
         self._sampling = backend.SamplingTable(dict(self._spec.sampling))
         self._probe_parameters = backend.probe_parameters()
-        self._engine, self._meters = backend.make_engine(self._spec)
+        with _bound_to(self._spec.cores):
+            self._engine, self._meters = backend.make_engine(self._spec)
         await self._engine.update_weight_version(str(version))
         self._suspended = suspended
         if suspended:

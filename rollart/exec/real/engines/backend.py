@@ -39,6 +39,7 @@ def make_engine(spec: EngineSpec) -> tuple[AsyncLLM, list[Meter]]:
         block_size=spec.block_size,
         enable_prefix_caching=spec.prefix_caching,
         tensor_parallel_size=spec.tensor_parallel,
+        distributed_executor_backend="uni" if spec.tensor_parallel == 1 else None,
         gpu_memory_utilization=spec.gpu_memory_utilization,
         kv_cache_memory_bytes=spec.kv_cache_bytes,
         enforce_eager=on_cpu,

@@ -31,6 +31,8 @@ class EngineSpec:
     prefix_caching: bool
     tensor_parallel: int
     gpu_memory_utilization: float
+    cores: frozenset[int] | None
+    """CPU cores that the engine's process is bound to; None: any, or those that vLLM's own workers are given."""
     kv_cache_bytes: int | None
     """Size of the KV cache; None: what the device has left."""
     seed: int
