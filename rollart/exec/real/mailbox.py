@@ -6,7 +6,7 @@ that the actor has to say. Messages arrive in the order in which they were poste
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
