@@ -63,6 +63,32 @@ class Learning:
     """Permute the rewards of each batch: a control that must not learn."""
 
 
+class JudgeRule(StrEnum):
+    """How a judge's answer becomes a score."""
+
+    NUMBER = "number"
+    """The last number in it, as a part of the full marks."""
+    YES_NO = "yes_no"
+    """1 for yes, 0 for no, whichever word comes last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeExecution:
+    """What the judge of a task is asked, and how its answer is read."""
+
+    prompt: str
+    """With {text} (the whole dialogue) or {answer} (what the agent said), and perhaps {task}."""
+    rule: JudgeRule = JudgeRule.NUMBER
+    full_marks: float = 1.0
+    """The number that is worth a score of 1."""
+    temperature: float = 0.0
+    """0: the likeliest token each time."""
+    allowed: tuple[str, ...] = ()
+    """Texts of the only tokens that the judge may write; none: all."""
+    stop: tuple[str, ...] = ()
+    """Texts of tokens that end the judgement, beside the tokenizer's own end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskExecution:
     """How a task is carried out."""
@@ -81,10 +107,12 @@ class TaskExecution:
     processes: int = 1
     environments_per_process: int = 64
     reward: str = "environment"
-    """`environment`, or the URL of a function that is asked for the reward."""
+    """`environment`, the URL of a function, `serve:package.module:name`, or `judge`."""
     reward_secret: str | None = None
     """Environment variable with the bearer token of the reward function."""
     reward_concurrency: int = 16
+    judge: JudgeExecution | None = None
+    """Where the reward is `judge`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +136,5 @@ class ExecutionSettings:
     learning: Learning
     probe_every: int
     """Weight updates between log-prob probes of every engine."""
+    judge_weights: Mapping[str, str] = field(default_factory=dict)
+    """Engine group of judges -> `smollm2` or a model folder; others judge with the initial weights."""

@@ -11,6 +11,7 @@ from rollart.domain.execution import (
     Reduction,
     TaskExecution,
 )
+from rollart.scenario.judging import check_judge_weights, check_reward, judge_of
 from rollart.scenario.sections.document import ScenarioFile
 from rollart.scenario.sections.execution import LearningSection
 from rollart.scenario.sections.tasks import TaskSection
@@ -24,6 +25,7 @@ def execution_of(document: ScenarioFile) -> ExecutionSettings:
     unknown = sorted(set(section.cores) - set(document.cluster.pools))
     if unknown:
         raise ScenarioError(f"execution.cores.{unknown[0]}: no such pool; known: {', '.join(document.cluster.pools)}")
+    check_judge_weights(document)
     fields = document.model if isinstance(document.model, Mapping) else None
     plain = section.model_dump(exclude={"learning"})
     return ExecutionSettings(
@@ -38,13 +40,10 @@ def _task(section: TaskSection) -> TaskExecution:
     if section.execution is None:
         raise ScenarioError(f"tasks.{section.name}.execution: is missing; a real run needs an environment")
     reward = section.execution.reward
-    if reward != "environment" and not reward.startswith(("http://", "https://")):
-        raise ScenarioError(
-            f"tasks.{section.name}.execution.reward: {reward!r} must be `environment`, or begin with http:// or https://"
-        )
-    fields = section.execution.model_dump()
+    check_reward(section, reward)
+    fields = section.execution.model_dump(exclude={"judge"})
     fields["allowed"], fields["stop"] = tuple(fields["allowed"]), tuple(fields["stop"])
-    return TaskExecution(task=section.name, **fields)
+    return TaskExecution(task=section.name, judge=judge_of(section, reward, section.execution.judge), **fields)
 
 
 def _learning(section: LearningSection) -> Learning:

@@ -47,8 +47,11 @@ def test_a_scenario_for_simulations_alone_says_so():
         ("execution.cores={nowhere: '0'}", "execution.cores.nowhere: no such pool; known: turns, answers, training"),
         ("tasks.counting.execution=null", "tasks.counting.execution: is missing; a real run needs an environment"),
         ("tasks.counting.execution.reward=ftp://x", "tasks.counting.execution.reward: 'ftp://x' must be `environment`"),
+        ("tasks.counting.execution.reward=serve:grading", "'serve:grading' must be"),
+        ("tasks.counting.execution.reward=judge", "'judge' while tasks.counting.reward.kind is 'local'"),
+        ("tasks.counting.execution.judge={prompt: '{text}'}", "tasks.counting.execution.judge: is given"),
     ],
-    ids=["cores", "task", "reward"],
+    ids=["cores", "task", "reward", "function", "judge", "needless judge"],
 )
 def test_what_is_wrong_is_named(setting, message):
     with pytest.raises(ScenarioError, match=r"laptop\.yaml: ") as raised:

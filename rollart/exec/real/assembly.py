@@ -14,7 +14,8 @@ from rollart.exec.real.environments.shipped import make_environment
 from rollart.exec.real.launch import Launcher
 from rollart.exec.real.model_folder import model_folder
 from rollart.exec.real.progress import Progress
-from rollart.exec.real.rewards.select import reward_functions
+from rollart.exec.real.rewards.judges import judges_of
+from rollart.exec.real.rewards.select import RewardFunctions, check_functions
 from rollart.exec.real.tokens import tokenizer_of
 from rollart.exec.real.workers import RealWorkers
 
@@ -36,15 +37,18 @@ def connected(
     for task in settings.tasks:
         for text in (*task.allowed, *task.stop):
             tokenizer.token(text)
-    reward_functions(settings, tokenizer)
+    check_functions(settings)
+    judges = judges_of(job, settings, model, tokenizer, folder)
     connect(job.cluster, address)
     progress = Progress(folder, predicted_step_s)
     try:
         missing = [lack for lack in lacking(job.cluster, needed_devices(job)).values() if lack is not None]
         if missing:
             raise CapacityError("; ".join(missing))
-        launcher = Launcher(job, settings, model, tokenizer, folder, f"rollart-{os.getpid()}")
-        yield lambda desk: RealWorkers(job, settings, desk, launcher, progress)
+        name = f"rollart-{os.getpid()}"
+        launcher = Launcher(job, settings, model, tokenizer, folder, name, judges)
+        rewards = RewardFunctions(job, settings, tokenizer, judges, name, shared=address is not None)
+        yield lambda desk: RealWorkers(job, settings, desk, launcher, progress, rewards)
     finally:
         progress.close()
         disconnect()

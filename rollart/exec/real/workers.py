@@ -35,11 +35,11 @@ from rollart.exec.real.launch import Launcher
 from rollart.exec.real.probes import Probes
 from rollart.exec.real.progress import Progress
 from rollart.exec.real.rewards.scoring import Scoring
-from rollart.exec.real.rewards.select import reward_functions
+from rollart.exec.real.rewards.select import RewardFunctions
 from rollart.exec.real.trainer.group import TrainerGroup
 from rollart.exec.real.weights.store import WeightStore
 from rollart.modelled.timers import Timers
-from rollart.runlog.samples import EnvironmentSample, LinkSample, RewardSample, Sample, TrainerSample
+from rollart.runlog.samples import EnvironmentSample, LinkSample, Sample, TrainerSample
 
 CHECKPOINTS = "checkpoints"
 """Folder of the trainer's checkpoints."""
@@ -55,6 +55,7 @@ class RealWorkers:
         desk: Desk,
         launcher: Launcher,
         progress: Progress,
+        rewards: RewardFunctions,
     ) -> None:
         self._desk = desk
         self._launcher = launcher
@@ -86,9 +87,7 @@ class RealWorkers:
         self.probes.attach(self.engines, self.store)
         tasks = {task.task: task for task in settings.tasks}
         self.environments = EnvironmentFleet(tasks, launcher.environment_host, episodes, clock, report)
-        self.scoring = Scoring(
-            reward_functions(settings, launcher.tokenizer), episodes, self._spawn, clock, report, self._archive.keep
-        )
+        self.scoring = Scoring(rewards.made(self.engines), episodes, self._spawn, clock, report, self._archive.keep)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something beside the loop; an error that nobody handles ends the run."""
@@ -105,7 +104,7 @@ class RealWorkers:
 
     async def start(self) -> None:
         """Bring up the trainer and the engines beside each other; environments start when they are needed."""
-        await asyncio.gather(self.trainer.start(), self.engines.start())
+        await asyncio.gather(self.trainer.start(), self.engines.start(), self.scoring.start())
 
     def orders(self) -> Orders:
         """Who carries out each kind of command."""
@@ -137,7 +136,7 @@ class RealWorkers:
         yield TrainerSample(busy_s=self.trainer.busy_s)
         yield LinkSample(link="weights", bytes=self.engines.moved_bytes, busy_s=self.store.busy_s)
         yield EnvironmentSample(busy_s=self.environments.busy_s, slots_s=self.environments.slots_s)
-        yield RewardSample(busy_s=self.scoring.busy_s, billed_s=0.0, cold_starts=0)
+        yield self.scoring.sample()
 
     def figures(self) -> Mapping[str, Any]:
         """Rewards, gaps and rates, by the keys of the summary."""
@@ -151,6 +150,7 @@ class RealWorkers:
         self.trainer.resume(point.checkpoint)
         for survivor in point.survivors:
             self.episodes.adopt(survivor.trajectory, self._archive.load(survivor.trajectory))
+        await self.scoring.start()
 
     async def stop(self) -> None:
         """Take everything down."""

@@ -13,7 +13,8 @@ from rollart.domain.errors import ScenarioError
 from rollart.domain.execution import TaskExecution
 from rollart.domain.trajectory import Cause
 from rollart.exec.real.episodes import Episode, Generated
-from rollart.exec.real.rewards.http import HttpReward
+from rollart.exec.real.rewards.function import RemoteReward
+from rollart.exec.real.rewards.http import HttpService
 from rollart.exec.real.rewards.scoring import RewardFailure
 from rollart.exec.real.tokens import Characters
 
@@ -58,11 +59,11 @@ def score(server, timeout_s=5.0, **task):
         episode.observe(characters.observation("#1", first=True))
         said = characters.observation("23", first=False)
         episode.generated(Generated(tokens=said, logprobs=[0.0] * 2, versions=[0] * 2))
-        function = HttpReward(execution, characters)
+        service = HttpService(execution)
         try:
-            return await function.score(episode, timeout_s)
+            return await RemoteReward(service, characters, execution.reward_concurrency).score(episode, timeout_s)
         finally:
-            await function.close()
+            await service.close()
 
     return asyncio.run(ask())
 

@@ -97,6 +97,7 @@ class EngineFleet:
         """Told the log-probs of the probe prompts."""
         self.resumed: Callable[[int, int], None] = _nobody
         """Told that an engine generates under a version that it did not have before."""
+        self._asked = 0
         self.moved_bytes = 0
         self.update_s: list[float] = []
         """Seconds of every update, in the engine's process."""
@@ -182,6 +183,21 @@ class EngineFleet:
         """Ask an engine for the log-probs of prompts under the version that it has."""
         self.links[engine].post(("probe", version, list(prompts)))
 
+    async def ask(self, engine: int, sampling: str, prompt: list[int], max_tokens: int) -> Turn | None:
+        """Generate beside the rollout, as a judge does, until cancelled; None where the engine dies over it."""
+        link = self.links[engine]
+        self._asked -= 1
+        number = self._asked
+        answer = link.asked[number] = asyncio.get_running_loop().create_future()
+        link.post(("turn", number, sampling, prompt, max_tokens))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            link.post(("abort", number, number))
+            raise
+        finally:
+            link.asked.pop(number, None)
+
     def stop(self) -> None:
         """End all processes."""
         for link in self.links:
@@ -196,6 +212,8 @@ class EngineFleet:
             self._handlers[message[0]](link, *message[1:])
 
     def _turn(self, link: EngineLink, command_id: int, turn: Turn) -> None:
+        if link.answered(command_id, turn):
+            return
         trajectory = link.open.pop(command_id, None)
         if trajectory is None:
             return

@@ -1,8 +1,10 @@
 """One engine from the driver's side: its process, its incarnation, and what is open on it."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rollart.exec.real.engines.turn import Turn
 from rollart.exec.real.mailbox import Mailbox, Message
 from rollart.runlog.samples import EngineSample
 
@@ -34,6 +36,8 @@ class EngineLink:
     """GenerateTurn command -> its trajectory."""
     aborts: dict[int, int] = field(default_factory=dict)
     """AbortGeneration command -> the trajectory it stops."""
+    asked: dict[int, asyncio.Future[Turn | None]] = field(default_factory=dict)
+    """Requests beside the rollout, by numbers below those of commands."""
     readings: list[Reading] = field(default_factory=list)
     """Last counters of every incarnation."""
     recomputed_tokens: int = 0
@@ -57,7 +61,16 @@ class EngineLink:
         lost = tuple(self.open)
         self.open.clear()
         self.aborts.clear()
+        for number in list(self.asked):
+            self.answered(number, None)
         return lost
+
+    def answered(self, number: int, turn: Turn | None) -> bool:
+        """Hand a turn to who asked for it beside the rollout; False where nobody did under this number."""
+        answer = self.asked.pop(number, None)
+        if answer is not None and not answer.done():
+            answer.set_result(turn)
+        return answer is not None
 
     def takes(self, incarnation: int) -> bool:
         """Whether an order to this incarnation reaches anyone."""

@@ -1,12 +1,9 @@
 """A reward function over HTTP: any function service, JSON in, JSON out.
 
-Request: {"task", "text", "answer", "earned"}: the whole dialogue, what the agent said, and what the environment gave.
-Answer: {"reward": number}. Each attempt is one request; whether another follows is the controller's decision.
+Request: as in `rollart.exec.real.rewards.function`. Answer: {"reward": number}.
 """
 
-import asyncio
 import json
-import math
 import os
 from typing import Any
 
@@ -15,23 +12,23 @@ import aiohttp
 from rollart.domain.errors import ScenarioError
 from rollart.domain.execution import TaskExecution
 from rollart.domain.trajectory import Cause
-from rollart.exec.real.episodes import Episode
+from rollart.exec.real.rewards.function import Request, finite
 from rollart.exec.real.rewards.scoring import RewardFailure
-from rollart.exec.real.tokens import Tokenizer
 
 MOST_BYTES = 1_000_000
 """Of an answer that is read."""
 
 
-class HttpReward:
-    """Asks one URL, at most `reward_concurrency` requests at once."""
+class HttpService:
+    """Asks one URL."""
 
-    def __init__(self, task: TaskExecution, tokenizer: Tokenizer) -> None:
-        self._task = task
-        self._tokenizer = tokenizer
-        self._limit = asyncio.Semaphore(task.reward_concurrency)
+    def __init__(self, task: TaskExecution) -> None:
+        """Raises ScenarioError where the secret is not set."""
+        self._url = task.reward
         self._session: aiohttp.ClientSession | None = None
         self._headers = {}
+        self.billed_s = 0.0
+        self.cold_starts = 0
         if task.reward_secret is not None:
             secret = os.environ.get(task.reward_secret)
             if not secret:
@@ -40,38 +37,28 @@ class HttpReward:
                 )
             self._headers = {"Authorization": f"Bearer {secret}"}
 
-    async def score(self, episode: Episode, timeout_s: float) -> float:
-        """Ask once; the time-out counts from now, waiting for a free place included."""
+    async def start(self) -> None:
+        """Nothing is connected before the first request."""
+
+    async def ask(self, request: Request) -> float:
+        """Ask once. Raises RewardFailure."""
         try:
-            async with asyncio.timeout(timeout_s), self._limit:
-                return self._reward(await self._post(self._request(episode)))
-        except TimeoutError as error:
-            raise RewardFailure(Cause.TIMEOUT, "no answer in time") from error
+            answer = await self._post(request)
+            if not isinstance(answer, dict):
+                raise ValueError(f"the answer is no mapping: {str(answer)[:100]}")
+            return finite(answer.get("reward"))
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            if isinstance(error, TimeoutError):
+                raise
             raise RewardFailure(Cause.ERROR, str(error)) from error
 
-    def _request(self, episode: Episode) -> dict[str, Any]:
-        said = [token for token, made in zip(episode.tokens, episode.made, strict=True) if made]
-        return {
-            "task": episode.task,
-            "text": self._tokenizer.text(episode.tokens),
-            "answer": self._tokenizer.text(said),
-            "earned": episode.reward,
-        }
-
-    async def _post(self, request: dict[str, Any]) -> Any:
+    async def _post(self, request: Request) -> Any:
         if self._session is None:
             self._session = aiohttp.ClientSession(headers=self._headers)
-        async with self._session.post(self._task.reward, json=request) as response:
+        async with self._session.post(self._url, json=request) as response:
             response.raise_for_status()
             content = await response.content.read(MOST_BYTES)
         return json.loads(content)
-
-    def _reward(self, answer: Any) -> float:
-        reward = answer.get("reward") if isinstance(answer, dict) else None
-        if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
-            raise ValueError(f"the answer has no finite number `reward`: {str(answer)[:100]}")
-        return float(reward)
 
     async def close(self) -> None:
         """Close the connections."""

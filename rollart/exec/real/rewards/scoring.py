@@ -1,5 +1,6 @@
 """Rewards from the driver's side: what the environment said, or what a function answers."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
@@ -8,6 +9,7 @@ from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.trajectory import Cause
 from rollart.exec.real.episodes import Episode, Episodes
 from rollart.modelled.clock import Clock
+from rollart.runlog.samples import RewardSample
 
 
 class RewardFailure(Exception):
@@ -18,15 +20,33 @@ class RewardFailure(Exception):
         self.cause = cause
 
 
-class RewardFunction(Protocol):
-    """Computes rewards outside the environment."""
+class Resource(Protocol):
+    """What computes rewards outside the environment, and what it has taken."""
 
-    async def score(self, episode: Episode, timeout_s: float) -> float:
-        """The reward; raises RewardFailure."""
+    billed_s: float
+    """Seconds in which functions were at work."""
+    cold_starts: int
+    """Requests that were the first of their process."""
+
+    async def start(self) -> None:
+        """Get ready to be asked."""
         ...
 
     async def close(self) -> None:
         """Give up what it holds."""
+        ...
+
+
+class RewardFunction(Protocol):
+    """Gives rewards that the environment does not."""
+
+    @property
+    def service(self) -> Resource:
+        """Who computes them."""
+        ...
+
+    async def score(self, episode: Episode, timeout_s: float) -> float:
+        """The reward; raises RewardFailure."""
         ...
 
 
@@ -53,7 +73,20 @@ class Scoring:
         self._spawn = spawn
         self._clock = clock
         self._report = report
-        self.busy_s = 0.0
+        self._busy_s = 0.0
+
+    async def start(self) -> None:
+        """Get everything ready that gives rewards."""
+        await asyncio.gather(*(function.service.start() for function in self._functions.values()))
+
+    def sample(self) -> RewardSample:
+        """Counters since the start."""
+        services = [function.service for function in self._functions.values()]
+        return RewardSample(
+            busy_s=self._busy_s,
+            billed_s=sum(service.billed_s for service in services),
+            cold_starts=sum(service.cold_starts for service in services),
+        )
 
     def score(self, command: ScoreTrajectory) -> None:
         """Find the reward."""
@@ -72,7 +105,7 @@ class Scoring:
             self._report(RewardFailed(command_id=command.id, cause=failure.cause))
             return
         finally:
-            self.busy_s += self._clock.now - began_s
+            self._busy_s += self._clock.now - began_s
         self._scored(command, episode, reward)
 
     def _scored(self, command: ScoreTrajectory, episode: Episode, reward: float) -> None:
@@ -83,4 +116,4 @@ class Scoring:
     async def stop(self) -> None:
         """Close all functions."""
         for function in self._functions.values():
-            await function.close()
+            await function.service.close()
