@@ -1,7 +1,7 @@
 """Starts the processes of a run on Ray: engines, ranks of the trainer, hosts of environments."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from rollart.domain.plan import EngineGroup
 from rollart.exec.real.cluster import QUIET, demand
 from rollart.exec.real.engines.actor import EngineProcess
 from rollart.exec.real.engines.remains import Remains, clear, end_processes
+from rollart.exec.real.engines.sampling import sampling_of
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
 from rollart.exec.real.environments.host import EnvironmentHost
 from rollart.exec.real.mailbox import Mailbox, Message
+from rollart.exec.real.rewards.judges import JudgeModel
 from rollart.exec.real.tokens import Tokenizer
 from rollart.exec.real.trainer.process import TrainerProcess, TrainerSpec
 from rollart.exec.real.weights.buckets import BUCKET_BYTES
@@ -33,13 +35,21 @@ class Launcher:
     """Knows job, settings, model folder and tokenizer, and what each process must be told."""
 
     def __init__(
-        self, job: Job, settings: ExecutionSettings, model: Path, tokenizer: Tokenizer, folder: Path, name: str
+        self,
+        job: Job,
+        settings: ExecutionSettings,
+        model: Path,
+        tokenizer: Tokenizer,
+        folder: Path,
+        name: str,
+        judges: Mapping[str, JudgeModel] | None = None,
     ) -> None:
-        """`name`: unlike that of any other run on this machine."""
+        """`name`: unlike that of any other run on this machine. `judges`: by engine group."""
         self._job = job
         self._settings = settings
         self._model = model
         self._name = name
+        self._judges = judges or {}
         self.tokenizer = tokenizer
         self.folder = folder
         self._engines = [group for group in job.plan.placement.engine_groups for _ in range(group.engines)]
@@ -95,9 +105,9 @@ class Launcher:
 
     def _engine_spec(self, index: int, incarnation: int, group: EngineGroup) -> EngineSpec:
         settings, on_cpu = self._settings, self._job.cluster.pools[group.pool].device.kind == "cpu"
-        cores = self._cores(index, group)
+        cores, judge = self._cores(index, group), self._judges.get(group.name)
         return EngineSpec(
-            folder=str(self._model),
+            folder=str(self._model if judge is None else judge.folder),
             host_folder=str(MEMORY_FOLDER / self._name / f"engine-{index}-{incarnation}"),
             dtype=settings.dtype,
             context_limit=self._job.training.context_limit,
@@ -110,18 +120,13 @@ class Launcher:
             cores=frozenset(numbers(cores)) if cores is not None and group.tensor_parallel == 1 else None,
             kv_cache_bytes=int(settings.kv_cache_gb * GIB) if on_cpu else None,
             seed=(self._job.seed * 1_000_003 + index * 1_009 + incarnation) % 2**31,
-            sampling={task: self.sampling(task) for task in self._tasks},
+            sampling={task: self.sampling(task) for task in self._tasks} if judge is None else judge.sampling,
         )
 
     def sampling(self, task: str) -> Sampling:
         """How the turns of a task are sampled."""
         settings = self._tasks[task]
-        end = self.tokenizer.end
-        stop = [self.tokenizer.token(text) for text in settings.stop]
-        allowed = tuple(self.tokenizer.token(text) for text in settings.allowed)
-        if end is not None and (not allowed or end in allowed):
-            stop.append(end)
-        return Sampling(temperature=self._settings.temperature, allowed=allowed, stop=tuple(stop))
+        return sampling_of(self.tokenizer, self._settings.temperature, settings.allowed, settings.stop)
 
     # Trainer
 

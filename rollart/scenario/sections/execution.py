@@ -9,6 +9,26 @@ from rollart.scenario.sections.base import Count, Name, NonNegative, Positive, S
 Cores = Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")]
 
 
+class JudgeSection(Section):
+    """What the judge of a task is asked, and how its answer is read."""
+
+    prompt: str = Field(
+        min_length=1,
+        max_length=100_000,
+        description="The question, with {text} (the whole dialogue) or {answer} (what the agent said)",
+    )
+    rule: Literal["number", "yes_no"] = Field(
+        default="number",
+        description="Score of an answer: its last number as a part of full_marks, or 1 for yes and 0 for no",
+    )
+    full_marks: Positive = Field(default=1.0, description="The number that is worth a score of 1")
+    temperature: NonNegative = Field(default=0.0, description="Temperature of the judge; 0: the likeliest token")
+    allowed: list[str] = Field(
+        default=[], max_length=100_000, description="Texts of the only tokens that the judge may write; none: all may"
+    )
+    stop: list[str] = Field(default=[], max_length=1000, description="Texts of further tokens that end a judgement")
+
+
 class TaskExecutionSection(Section):
     """How a task is carried out by a real run."""
 
@@ -28,12 +48,19 @@ class TaskExecutionSection(Section):
         default=64, description="Environments of a process; they share its crashes"
     )
     reward: str = Field(
-        default="environment", min_length=1, description="`environment`, or the URL of a function that gives the reward"
+        default="environment",
+        min_length=1,
+        max_length=2000,
+        description="Who gives it: `environment`, the URL of a function, a function or class that Ray Serve scales "
+        "(`serve:package.module:name`), or `judge`",
     )
     reward_secret: str | None = Field(
         default=None, description="Environment variable with the bearer token of the reward function"
     )
-    reward_concurrency: Count = Field(default=16, description="Most requests to the reward function at once")
+    reward_concurrency: Count = Field(
+        default=16, description="Most requests to the function or the judges at once; most processes of Ray Serve"
+    )
+    judge: JudgeSection | None = Field(default=None, description="What the judge is asked, where the reward is `judge`")
 
 
 class LearningSection(Section):
@@ -96,4 +123,9 @@ class ExecutionSection(Section):
     learning: LearningSection = Field(default=LearningSection(), description="Hyperparameters of the trainer")
     probe_every: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         default=1, description="Weight updates between log-prob probes of every engine; 0: none"
+    )
+    judge_weights: dict[Name, str] = Field(
+        default={},
+        description="Weights of an engine group of judges, `smollm2` or a model folder; default: the trained model as "
+        "it was at first",
     )
