@@ -166,3 +166,29 @@ def test_the_class_in_the_documentation_is_an_environment(tmp_path, monkeypatch)
     echo = make_environment("environment_of_the_page:Echo", {"word": "ice"})
     assert echo.reset(0, 0).text == "say ice: "
     assert act(echo, "ice").reward == 1.0
+
+
+def test_delays_have_the_mean_and_the_tail_that_were_asked_for():
+    from rollart.exec.real.environments.delayed import delay_s
+
+    count = 100_000
+    delays = [delay_s(0.5, 2.5, (number + 0.5) / count) for number in range(count)]
+    assert sum(delays) / count == pytest.approx(0.5, rel=0.01)
+    assert min(delays) == pytest.approx(0.3, rel=0.01)
+    assert sum(delay > 3.0 for delay in delays) / count == pytest.approx(10**-2.5, rel=0.01)
+
+
+def test_a_slowed_environment_is_the_same_but_slower(monkeypatch):
+    slept = []
+    monkeypatch.setattr("rollart.exec.real.environments.delayed.time.sleep", slept.append)
+    arguments = {"environment": "counting", "arguments": {"length": 4}, "mean_s": 0.1}
+    walks = []
+    for member in (0, 0, 1):
+        slow = make_environment("delayed", arguments)
+        assert slow.reset(13, member).text == "#3"
+        assert act(slow, "4567").reward == 1.0
+        walks.append(slept.pop())
+    assert walks[0] == walks[1] != walks[2]
+    assert min(walks) >= 0.06
+    with pytest.raises(ScenarioError, match="tail is 1; must be above 1"):
+        make_environment("delayed", {**arguments, "tail": 1})

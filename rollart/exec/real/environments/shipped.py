@@ -9,6 +9,7 @@ from rollart.exec.real.environments.protocol import Environment
 
 PACKAGE = "rollart.exec.real.environments"
 SHIPPED = {
+    "delayed": f"{PACKAGE}.delayed:Delayed",
     "discrete": f"{PACKAGE}.frozenlake:Discrete",
     "frozenlake": f"{PACKAGE}.frozenlake:FrozenLake",
     "counting": f"{PACKAGE}.counting:Counting",
