@@ -28,6 +28,8 @@ class Composition:
     """Rollout and training take turns."""
     late: bool
     """Batches are opened when a version is installed, not when one is taken."""
+    lockstep: bool
+    """All of a batch finish a generation, or a step of their environments, before any goes on."""
     redundant_members: int
     ahead: float
     """Batches open beyond the one that is due when it is taken, redundant groups included."""
@@ -48,6 +50,7 @@ class Composition:
             barrier=ahead == 0,
             sums=lookahead == 0 and update_first,
             late=late,
+            lockstep=parts.interaction.lockstep,
             redundant_members=parts.group.members_to_start(0),
             ahead=ahead + float(admission.get("redundant_groups", 0.0)),
             oldest=parts.staleness.bound,

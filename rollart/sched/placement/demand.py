@@ -11,6 +11,7 @@ import numpy as np
 from rollart.domain.batch import groups_per_batch
 from rollart.domain.job import Job
 from rollart.domain.task import Task
+from rollart.sched.placement.episodes import Round
 from rollart.sched.placement.sample import Array, TaskSample, sample_of
 from rollart.workload.trajectory import Workload
 
@@ -48,6 +49,8 @@ class TaskDemand:
     member_waits_s: Array
     lengths: Array
     """Tokens of the members that are trained on."""
+    rounds: tuple[tuple[Round, ...], ...]
+    """Of all started members, group by group, for a batch that takes its turns together."""
 
     @property
     def trajectories(self) -> int:
@@ -105,4 +108,5 @@ def _demand(sample: TaskSample, groups: int, redundant: int) -> TaskDemand:
         member_output_tokens=(sample.output_tokens[:, :started] * part).ravel(),
         member_waits_s=(waits_s[:, :started] * part).ravel(),
         lengths=np.take_along_axis(sample.length[:, :started], order[:, :size], axis=1).ravel(),
+        rounds=tuple(one for at, one in enumerate(sample.rounds) if at % sample.length.shape[1] < started),
     )

@@ -5,7 +5,7 @@ reset or step costs its time, the back-off and all that was generated; after the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rollart.domain.task import Task
 from rollart.sched.parts.recovery import Recovery
@@ -37,16 +37,29 @@ class Episode:
     """Tokens that are trained on."""
     turns: int = 0
     reward_s: float = 0.0
+    rounds: list["Round"] = field(default_factory=list)
+    """What happens in turn, failed attempts included: the last has no output where an environment came last."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Round:
+    """A wait for the environment (resets, retries and their back-off included), and the generation after it."""
+
+    wait_s: float = 0.0
+    new_tokens: int = 0
+    output_tokens: int = 0
 
 
 def episode(workload: Workload, task: Task, limit: int, recovery: Recovery, prompt: int, member: int) -> Episode:
     """The episode of a member, from its first attempt to the one that succeeds; `limit` is that of the context."""
-    found = Episode()
+    found = Episode(rounds=[Round()])
     for attempt in range(_MOST_ATTEMPTS):
         spec = workload.trajectory(task.name, prompt, member, attempt)
         if _played(found, spec, task, limit, recovery):
             return found
-        found.environment_s += recovery.retry_after_s(attempt + 1) or 0.0
+        back_off_s = recovery.retry_after_s(attempt + 1) or 0.0
+        found.environment_s += back_off_s
+        found.rounds[-1].wait_s += back_off_s
     return found
 
 
@@ -62,6 +75,8 @@ def _played(found: Episode, spec: TrajectorySpec, task: Task, limit: int, recove
         found.history_tokens += context
         found.output_tokens += output
         found.read_tokens += output * (context + output / 2)
+        found.rounds[-1].new_tokens, found.rounds[-1].output_tokens = new, output
+        found.rounds.append(Round())
         contexts.append(context + output)
         total += new + output
         if context + output >= limit:
@@ -88,5 +103,6 @@ def _turns(spec: TrajectorySpec, most: int, limit: int) -> Iterator[tuple[int, i
 def _waited(found: Episode, work_s: float, outcome: StepOutcome, timeout_s: float) -> bool:
     """Add a reset or step; whether it answered in time and well."""
     found.environment_s += min(work_s, timeout_s)
+    found.rounds[-1].wait_s += min(work_s, timeout_s)
     found.busy_s += min(work_s, timeout_s)
     return outcome is StepOutcome.OK and work_s <= timeout_s

@@ -10,6 +10,7 @@ from rollart.sched.placement.composition import Composition
 from rollart.sched.placement.demand import TaskDemand
 from rollart.sched.placement.draining import Drain, drains
 from rollart.sched.placement.kinds import EngineKind
+from rollart.sched.placement.lockstep import lockstep_drains
 from rollart.sched.placement.points import Point, points
 
 
@@ -60,5 +61,11 @@ def instance(
         kinds=tuple(kinds),
         demands=tuple(demands),
         points=steady,
-        drains=tuple(drains(kinds, demands)) if composition.barrier else (),
+        drains=_drains(composition, kinds, demands),
     )
+
+
+def _drains(composition: Composition, kinds: list[EngineKind], demands: list[TaskDemand]) -> tuple[Drain, ...]:
+    if not composition.barrier:
+        return ()
+    return tuple(lockstep_drains(kinds, demands) if composition.lockstep else drains(kinds, demands))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rollart.domain.job import Job
 from rollart.domain.task import Task
 from rollart.sched.parts import build
-from rollart.sched.placement.episodes import Episode, episode
+from rollart.sched.placement.episodes import Episode, Round, episode
 from rollart.workload.trajectory import Workload
 
 PROMPTS = 64
@@ -33,6 +33,8 @@ class TaskSample:
     length: Array
     turns: Array
     reward_s: Array
+    rounds: tuple[tuple[Round, ...], ...]
+    """Of each member, group by group."""
 
 
 def sample_of(job: Job, task: Task, workload: Workload, members: int, prompts: int = PROMPTS) -> TaskSample:
@@ -45,5 +47,6 @@ def sample_of(job: Job, task: Task, workload: Workload, members: int, prompts: i
     arrays = {
         field.name: np.array([[getattr(one, field.name) for one in group] for group in found], dtype=float)
         for field in fields(Episode)
+        if field.name != "rounds"
     }
-    return TaskSample(task=task, **arrays)
+    return TaskSample(task=task, rounds=tuple(tuple(one.rounds) for group in found for one in group), **arrays)

@@ -78,3 +78,13 @@ def test_a_failed_attempt_is_paid_for_and_waited_for():
 def test_a_reset_that_takes_too_long_is_given_up():
     found = played(spec(reset_s=1e6), spec())
     assert found.environment_s == 600 + 1 + 11
+
+
+def test_rounds_go_on_from_a_failed_attempt_to_the_next():
+    failing = spec(env_outcome=[StepOutcome.OK, StepOutcome.FAILED, StepOutcome.OK, StepOutcome.OK])
+    found = played(failing, spec())
+    back_off_s = Backoff().retry_after_s(1)
+    assert [one.output_tokens for one in found.rounds] == [10, 10, 10, 10, 10, 0]
+    # The reset; a step; the step that fails with the back-off and the next reset; the steps of the second attempt.
+    assert [one.wait_s for one in found.rounds] == [5.0, 1.0, 2.0 + back_off_s + 5.0, 1.0, 2.0, 3.0]
+    assert sum(one.wait_s for one in found.rounds) == pytest.approx(found.environment_s)
