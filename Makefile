@@ -53,10 +53,11 @@ check: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 
-bench: $(CORE)
+bench: $(EXEC)
 	$(BIN)/rollart bench
 	$(BIN)/python experiments/scale.py --quick
 	$(BIN)/python experiments/control_plane.py
+	$(BIN)/python experiments/recovery.py
 
 figures: $(CORE)
 	$(BIN)/python experiments/policies.py

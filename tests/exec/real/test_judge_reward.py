@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("ray")
 
@@ -21,6 +22,9 @@ from rollart.exec.real.rewards.judges import judges_of
 from rollart.exec.real.rewards.rules import question, score_of
 from rollart.exec.real.rewards.scoring import RewardFailure
 from rollart.exec.real.tokens import Characters
+from rollart.scenario.sections.execution import JudgeSection
+from rollart.scenario.sections.plan import EngineGroupSection
+from rollart.scenario.sections.tasks import RewardSection
 
 LAPTOP = Path(__file__).resolve().parents[3] / "experiments/scenarios/laptop.yaml"
 WORDS = Characters(64)
@@ -283,3 +287,14 @@ def test_a_run_with_a_judge_and_a_function_on_ray_serve(tmp_path):
     assert summary["reward"]["FrozenLake"]["last"] == 0.0
     assert 0.0 <= summary["reward"]["counting"]["last"] <= 1.0
     assert api.check(tmp_path / "run").ok
+
+
+def test_the_scenario_in_the_documentation_has_a_judge():
+    page = (LAPTOP.parents[2] / "docs/real-workers.md").read_text(encoding="utf-8")
+    shown = yaml.safe_load(page.partition("**Judges**")[2].partition("```yaml\n")[2].partition("```")[0])
+    (task,) = shown["tasks"]
+    assert RewardSection(**task["reward"]).engine_group == "judges"
+    assert JudgeSection(**task["execution"]["judge"]).rule == "number"
+    (group,) = shown["placement"]["engines"]
+    assert EngineGroupSection(**group).role == "judge"
+    assert set(shown["execution"]["judge_weights"]) == {"judges"}

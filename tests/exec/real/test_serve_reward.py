@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
 
@@ -189,3 +190,11 @@ def test_processes_come_with_the_work_and_go_without_it():
         asyncio.run(ask())
     finally:
         disconnect()
+
+
+def test_the_class_in_the_documentation_is_a_reward(tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parents[3] / "docs/real-workers.md").read_text(encoding="utf-8")
+    code = page.partition("## Rewards")[2].partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "reward_of_the_page.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert imported("reward_of_the_page:Words")({"answer": "ice and goal"}) == pytest.approx(2 / 3)
