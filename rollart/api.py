@@ -17,6 +17,8 @@ from typing import Any
 import rollart
 from rollart.benchmark import bench
 from rollart.domain.errors import RunLogError
+from rollart.planning.calibration import CalibrationReport
+from rollart.planning.calibration import calibrate as _calibrate
 from rollart.planning.plan_scenario import PlanOptions, SensitivityTable, plan_scenario
 from rollart.planning.report import PlanReport
 from rollart.report.output import write_text
@@ -36,6 +38,7 @@ from rollart.sim import SimulationResult
 from rollart.sim import simulate as _simulate
 
 __all__ = [
+    "CalibrationReport",
     "CheckReport",
     "FakeTime",
     "PlanOptions",
@@ -44,6 +47,7 @@ __all__ = [
     "Scenario",
     "SensitivityTable",
     "bench",
+    "calibrate",
     "check",
     "compare",
     "load_scenario",
@@ -191,12 +195,22 @@ def plan(
     return report
 
 
+def calibrate(
+    run: str | Path, scenario: Scenario | str | Path, *, progress: Progress | None = None
+) -> CalibrationReport:
+    """How far a scenario's costs are off on the machines of a real run (its folder), as factors on them.
+
+    The scenario must have the plan that was run. Raises InputError where the run is another one, RunLogError where
+    there is no readable log.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(Path(scenario))
+    return _calibrate(scenario, _log_of(run), progress)
+
+
 def check(run: str | Path) -> CheckReport:
     """Check the run log in a run directory: invariants, and a replay; RunLogError if there is no readable log."""
-    path = Path(run)
-    path = path / FILE_NAME if path.is_dir() else path
-    if not path.is_file():
-        raise RunLogError(f"{run}: no run log; give a run directory that has {FILE_NAME}")
+    path = _log_of(run)
     header = read_header(path)
     bound = controller_of(header).policy.staleness.bound
     return CheckReport(
@@ -213,6 +227,15 @@ def code_version() -> str:
     except (OSError, subprocess.SubprocessError):
         return rollart.__version__
     return f"{rollart.__version__}+{described}"
+
+
+def _log_of(run: str | Path) -> Path:
+    """The run log of a run directory, or the log itself."""
+    path = Path(run)
+    path = path / FILE_NAME if path.is_dir() else path
+    if not path.is_file():
+        raise RunLogError(f"{run}: no run log; give a run directory that has {FILE_NAME}")
+    return path
 
 
 def _summary(result: SimulationResult) -> dict[str, Any]:

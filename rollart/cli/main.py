@@ -6,6 +6,7 @@ import typer
 
 from rollart import __version__
 from rollart.cli.bench import bench
+from rollart.cli.calibrate import calibrate
 from rollart.cli.check import check
 from rollart.cli.costs import costs_app
 from rollart.cli.doctor import doctor
@@ -46,6 +47,7 @@ app.command()(simulate)
 app.command()(plan)
 app.command()(run)
 app.command()(check)
+app.command()(calibrate)
 app.add_typer(trace_app, name="trace")
 app.add_typer(engine_app, name="engine")
 app.add_typer(costs_app, name="costs")

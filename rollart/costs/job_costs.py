@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from rollart.costs.calibrated import CalibratedEngine, CalibratedTrainer
 from rollart.costs.engine_shape import EngineShape
 from rollart.costs.interface import EngineCosts, TrainingCosts
 from rollart.costs.select import engine_costs as costs_of
@@ -15,7 +16,7 @@ from rollart.domain.plan import EngineGroup, Role, TrainerPlacement
 
 def engine_costs(job: Job, group: EngineGroup) -> EngineCosts:
     """Costs of an engine of this group; CapacityError when the model does not fit its devices."""
-    return costs_of(
+    costs = costs_of(
         EngineShape(
             model=job.models[group.model] if group.model is not None else job.model,
             device=job.cluster.pools[group.pool].device,
@@ -29,13 +30,15 @@ def engine_costs(job: Job, group: EngineGroup) -> EngineCosts:
         ),
         job.costs,
     )
+    factor = job.calibration.engines.get(group.pool, 1.0)
+    return costs if factor == 1.0 else CalibratedEngine(costs, factor)
 
 
 def training_costs(job: Job, trainer: TrainerPlacement | None = None) -> TrainingCosts:
     """Costs of a training step on the plan's trainer, or on another; CapacityError when it does not fit."""
     trainer = trainer or job.plan.placement.trainer
     pool = job.cluster.pools[trainer.pool]
-    return RooflineTrainer(
+    costs = RooflineTrainer(
         model=job.model,
         device=pool.device,
         shape=TrainerShape(
@@ -49,6 +52,8 @@ def training_costs(job: Job, trainer: TrainerPlacement | None = None) -> Trainin
         training=job.training,
         fabric=pool.fabric,
     )
+    factor = job.calibration.trainer
+    return costs if factor == 1.0 else CalibratedTrainer(costs, factor)
 
 
 def slowest_path(job: Job, trainer: TrainerPlacement, pools: Iterable[str]) -> Link:

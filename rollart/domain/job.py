@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rollart.domain.calibration import Calibration
 from rollart.domain.cluster import Cluster
 from rollart.domain.model import Model
 from rollart.domain.plan import Plan
@@ -63,6 +64,7 @@ class Job:
     precision: Precision = field(default_factory=Precision)
     costs: str = "roofline"
     """Where the engines' times come from: roofline, compact or tables (see rollart.costs.select)."""
+    calibration: Calibration = field(default_factory=Calibration)
     faults: Faults = field(default_factory=Faults)
     steps: int
     warmup_steps: int = 1

@@ -23,6 +23,10 @@ def document_problems(document: ScenarioFile) -> Iterator[Problem]:
                 yield Problem(place=place, text=f"there is no pool {end!r}; {nearest(end, list(pools))}")
         if link.between[0] == link.between[1]:
             yield Problem(place=place, text="must name two different pools; a pool's own network is its fabric")
+    for pool in document.calibration.engines:
+        if pool not in pools:
+            text = f"there is no pool {pool!r}; {nearest(pool, list(pools))}"
+            yield Problem(place="calibration.engines", text=text)
     yield from planner_problems(document)
     if document.warmup_steps >= document.steps:
         text = f"{document.warmup_steps} is not allowed; must be below steps, which is {document.steps}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rollart.catalog.load import Catalog
 from rollart.domain.batch import groups_per_batch
+from rollart.domain.calibration import Calibration
 from rollart.domain.errors import InputError, ScenarioError
 from rollart.domain.execution import ExecutionSettings
 from rollart.domain.job import Job, Precision
@@ -133,6 +134,7 @@ class Scenario:
             plan=Plan(placement=placement, policy=policy_of(document.policy)),
             precision=precision,
             costs=document.costs,
+            calibration=Calibration(**document.calibration.model_dump()),
             faults=faults_of(document.faults, self.folder),
             steps=document.steps,
             warmup_steps=document.warmup_steps,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from rollart.scenario.sections.base import NonNegative, Positive, Section, Title
+from rollart.scenario.sections.base import Name, NonNegative, Positive, Section, Title
 from rollart.scenario.sections.cluster import Catalogue, ClusterSection
 from rollart.scenario.sections.execution import ExecutionSection
 from rollart.scenario.sections.plan import PlacementSection, Policy, PolicySection
@@ -29,6 +29,7 @@ class PrecisionSection(Section):
     kv_cache: Literal["bf16", "fp16", "fp8"] = Field(default="bf16", description="Of the KV cache")
 
 
+Factor = Annotated[float, Field(ge=1e-3, le=1e3)]
 Chance = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -61,6 +62,13 @@ class FaultsSection(Section):
         return self
 
 
+class CalibrationSection(Section):
+    """Factors on modelled times, as `rollart calibrate` measures them in a run."""
+
+    engines: dict[Name, Factor] = Field(default={}, description="By pool: factor on the iteration times of its engines")
+    trainer: Factor = Field(default=1.0, description="Factor on the time of a training step")
+
+
 class ScenarioFile(Section):
     """A scenario: hardware, model, tasks, training and plan."""
 
@@ -84,6 +92,9 @@ class ScenarioFile(Section):
     costs: Literal["roofline", "compact", "tables"] = Field(
         default="roofline",
         description="Engine times: from the data sheet, from fitted formulas, from measured operator tables",
+    )
+    calibration: CalibrationSection = Field(
+        default=CalibrationSection(), description="How far the costs are off on these machines"
     )
     faults: FaultsSection = Field(default=FaultsSection(), description="What goes wrong")
     execution: ExecutionSection | None = Field(
