@@ -17,8 +17,6 @@ RDMA_400G = Link(bandwidth_bytes_per_s=12.3e9, latency_s=4.1)
 """Fitted to Table 3: over 400 Gb InfiniBand a fixed 4.1 s (set-up) and then 12.3 GB/s."""
 GATHER_CONVERT_BYTES_PER_S = 0.62e9
 """Fitted to Table 4 less Table 3: what the push takes beyond its bare transfer is 0.55-0.67 GB/s."""
-EXPOSED_PULL_SHARE = 0.3
-"""Fitted to Table 4: 0.23-0.32 of all pulls is not hidden behind push and rollout."""
 HOST_LINK_EFFICIENCY = 0.8
 """Of a device's host link, assumed: large pinned copies."""
 
@@ -67,11 +65,6 @@ def push_s(weight_bytes: float, link: Link, gather_bytes_per_s: float = GATHER_C
 def pull_s(weight_bytes: float, link: Link, sharers: int = 1) -> float:
     """An engine fetches all weights from the store; `sharers` engines share the link."""
     return transfer_s(weight_bytes, link, sharers)
-
-
-def exposed_pull_s(pull_duration_s: float, exposed_share: float = EXPOSED_PULL_SHARE) -> float:
-    """The part of a pull that stops rollout where pulls overlap the push and the rollout."""
-    return pull_duration_s * exposed_share
 
 
 def host_to_device_s(weight_bytes: float, devices: int, device: Device) -> float:

@@ -12,7 +12,6 @@ TCP = [6.911, 14.437, 29.649]
 RDMA = [5.466, 5.817, 9.442]
 PUSH = [32.4, 67.8, 127.3]
 PULL = [6.2, 16.3, 29.7]
-EXPOSED = [1.4, 5.1, 9.6]
 
 
 def worst(predicted, seen):
@@ -34,12 +33,6 @@ def test_pushes_are_near_table_4_and_4_3_to_4_7_times_their_bare_transfer():
 def test_pulls_at_the_rate_of_table_3_are_near_table_4():
     pulls = [weights.pull_s(size, weights.TCP_200G) for size in BYTES]
     assert worst(pulls, PULL) < 0.21
-
-
-def test_exposed_pulls_are_near_table_4_but_for_the_smallest():
-    exposed = [weights.exposed_pull_s(pull) for pull in PULL]
-    assert worst(exposed[1:], EXPOSED[1:]) < 0.08
-    assert worst(exposed[:1], EXPOSED[:1]) < 0.35
 
 
 def test_sharers_of_a_link_wait_for_each_other():
