@@ -79,7 +79,7 @@ def replay(
         max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
         async_scheduling=async_scheduling,
-        costs_of=costs_from(costs, scheduler=scheduler),
+        costs_of=costs_from(costs, scheduler=scheduler, async_scheduling=async_scheduling),
         prefix_tokens=log.prefix_tokens,
         **({} if exchange_us is None else {"exchange_extra_s": exchange_us * 1e-6}),
         data_parallel=dp or (logged and logged.data_parallel_size) or 1,
@@ -139,7 +139,7 @@ def load(
         max_num_batched_tokens=max_num_batched_tokens,
         scheduler=scheduler,
         async_scheduling=async_scheduling,
-        costs_of=costs_from(costs, scheduler=scheduler),
+        costs_of=costs_from(costs, scheduler=scheduler, async_scheduling=async_scheduling),
     )
     served = keep_in_flight(work, deployment.engines())
     tokens = sum(met.output_tokens for met in served.latencies)

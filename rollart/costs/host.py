@@ -14,6 +14,8 @@ class HostTime(NamedTuple):
 
 HOST_TIMES = {
     "vllm-v1": HostTime(0.5e-3, 10e-6),
+    # Not asynchronous: the device waits while the host handles an iteration's tokens and composes the next.
+    "vllm-v1-sync": HostTime(1.5e-3, 30e-6),
     "vllm-v0": HostTime(1.5e-3, 30e-6),
     "sglang": HostTime(0.5e-3, 10e-6),
 }

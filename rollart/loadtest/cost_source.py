@@ -11,15 +11,21 @@ from rollart.costs.select import engine_costs
 from rollart.loadtest.expert_ranks import CostsOf
 from rollart.loadtest.mixed_attention import MixedAttention, reads_again
 
-HOSTS = {
+_HOSTS = {
     # Asynchronous scheduling does the work for each request while the device runs; a fixed part stays exposed.
-    "vllm": host_time(DEFAULT_ENGINE_VERSION)._replace(request_s=0.0),
-    "sglang": host_time("sglang"),
+    ("vllm", True): host_time(DEFAULT_ENGINE_VERSION)._replace(request_s=0.0),
+    ("vllm", False): host_time("vllm-v1-sync"),
 }
-"""Host time of an engine by its scheduler; guesses of the right order."""
 
 
-def costs_from(source: str, *, scheduler: str = "vllm", host: HostTime | None = None) -> CostsOf:
+def host_of(scheduler: str, *, async_scheduling: bool = True) -> HostTime:
+    """Host time of an engine by its scheduler, and whether that composes an iteration while another one runs."""
+    return _HOSTS.get((scheduler, async_scheduling)) or host_time(scheduler)
+
+
+def costs_from(
+    source: str, *, scheduler: str = "vllm", async_scheduling: bool = True, host: HostTime | None = None
+) -> CostsOf:
     """Costs of a source, made when an engine's shape is known; `host` replaces the host time that they assume.
 
     Raises InputError, then, for a source that is not known.
@@ -30,7 +36,7 @@ def costs_from(source: str, *, scheduler: str = "vllm", host: HostTime | None = 
             taken = assumptions_for(shape.device)
             iteration_s, request_s = host
             return RooflineEngine(shape, replace(taken, iteration_overhead_s=iteration_s, request_overhead_s=request_s))
-        costs = engine_costs(shape, source, host=host or HOSTS.get(scheduler))
+        costs = engine_costs(shape, source, host=host or host_of(scheduler, async_scheduling=async_scheduling))
         if source != "roofline" and reads_again(shape.model, shape.device):
             return MixedAttention(costs)
         return costs
