@@ -24,6 +24,7 @@ from fit_operators import CATALOGUE, DEVICES, Problem, fitted, problems
 from matplotlib import pyplot as plt
 
 from rollart.catalog.load import devices
+from rollart.costs.operators import formulas
 from rollart.costs.operators.chip import Chip
 from rollart.costs.operators.coefficients import Coefficients
 from rollart.costs.operators.compact import CompactOperators
@@ -68,7 +69,8 @@ def gemm_answers(precision: str, kept: Table, asked: Table, compact: CompactOper
     grid = GemmGrid(kept, compact, precision)
     for rows in groups(asked, ("n", "k")):
         outputs, inputs = int(rows["n"][0]), int(rows["k"][0])
-        computed = compact.gemm_s(rows["m"], inputs, outputs, precision)
+        form = compact.coefficients.fitted("gemm", precision).form
+        computed = formulas.gemm_s(form, compact.chip, precision, rows["m"], inputs, outputs, launched=True)
         yield rows, computed * grid.ratio(rows["m"], inputs, outputs)
 
 

@@ -91,8 +91,19 @@ def test_prefill_of_a_long_prompt_takes_its_arithmetic():
     assert seconds == pytest.approx(1e-5 + 32768 * 32769 / 2 * 4 * 32 * 128 / (0.6 * 989e12))
 
 
-def expert_s(tokens, **changes):
-    fit = ExpertFit(floor_s=0, compute=0.5, bandwidth=0.8, blend=SHARP, pad_rows=1e-9, skew=1.0, hot=0.5)
+def test_a_measurement_that_starts_kernels_one_by_one_is_never_faster_than_that():
+    """An engine's captured graph has no such floor; above it the two agree."""
+    fit = GEMM._replace(launch_s=1e-4)
+    few, many = (formulas.gemm_s(fit, H100, "fp8_block", rows, 4096, 4096, launched=True) for rows in (1.0, 16384.0))
+    assert few == 1e-4
+    assert formulas.gemm_s(fit, H100, "fp8_block", 1.0, 4096, 4096) < 1e-5
+    assert many == formulas.gemm_s(fit, H100, "fp8_block", 16384.0, 4096, 4096) > 1e-4
+
+
+EXPERTS = ExpertFit(floor_s=0, compute=0.5, bandwidth=0.8, blend=SHARP, pad_rows=1e-9, skew=1.0, hot=0.5)
+
+
+def expert_s(tokens, fit=EXPERTS, **changes):
     spread = {"hidden": 2048, "width": 768, "active": 8, "count": 128, "tp": 1, "ep": 1} | changes
     spread["experts"] = spread.pop("count")
     return float(formulas.experts_s(fit, H100, "bf16", np.array([float(tokens)]), **spread)[0])
@@ -104,6 +115,23 @@ def test_experts_read_those_that_are_visited():
     few = expert_s(1)
     assert few == pytest.approx(2 * numbers * one / (0.8 * 3.35e12), rel=0.05)
     assert expert_s(512) == pytest.approx(2 * numbers * all_of_them / (0.8 * 3.35e12), rel=0.1)
+
+
+def test_uneven_experts_are_visited_less_often():
+    """Visits under gamma-distributed chances are negative binomial: a share of 1 - (1 + v * c) ** (-1 / c) gets any."""
+    visits = np.array([1e-3, 0.5, 1.0, 4.0, 50.0])
+    assert formulas.visited_share(visits, 1.0) == pytest.approx(visits / (1 + visits))
+    assert formulas.visited_share(visits, 1e-6) == pytest.approx(formulas.visited_share(visits, 0.0), rel=1e-4)
+    chance = np.random.default_rng(3).gamma(1 / 2.5, 2.5, size=200_000)
+    for mean in visits:
+        assert formulas.visited_share(mean, 2.5) == pytest.approx(-np.expm1(-mean * chance).mean(), rel=0.02)
+    assert expert_s(32, EXPERTS._replace(uneven=2.0)) < 0.8 * expert_s(32)
+
+
+def test_spread_experts_pay_for_kernels_that_map_them():
+    mapped = EXPERTS._replace(spread_s=3e-5)
+    assert expert_s(64, mapped) == expert_s(64)
+    assert expert_s(64, mapped, ep=4) == pytest.approx(expert_s(64, ep=4) + 3e-5)
 
 
 def test_the_fullest_rank_is_above_the_mean():

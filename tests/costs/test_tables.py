@@ -156,6 +156,13 @@ def test_the_unit_of_a_latency_is_read(tmp_path):
         read_table(tmp_path / "t", "gemm")
 
 
+def test_the_kernel_of_a_row_is_read_where_a_table_names_it(tmp_path):
+    columns = gemm_columns()
+    assert set(read_table(write(tmp_path / "a.parquet", **columns), "gemm")["kernel_source"]) == {""}
+    named = columns | {"kernel_source": ["cutlass"] * len(columns["m"])}
+    assert set(read_table(write(tmp_path / "b.parquet", **named), "gemm")["kernel_source"]) == {"cutlass"}
+
+
 def test_a_file_that_is_no_table_and_an_empty_one_are_one_line(tmp_path):
     (tmp_path / "t").write_text("hello")
     with pytest.raises(InputError, match="t: not a readable Parquet table"):

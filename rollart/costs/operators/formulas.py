@@ -43,6 +43,8 @@ class GemmFit(NamedTuple):
     """Reached part of the memory bandwidth where inputs are first brought from 16 bits to fewer, by a kernel before."""
     row_s: float
     """What that kernel takes for each row, whatever its length."""
+    launch_s: float = 0.0
+    """Of the measurement, whose kernels the host starts one by one: nothing is faster. Captured graphs have none."""
 
 
 class DecodeFit(NamedTuple):
@@ -83,6 +85,11 @@ class ExpertFit(NamedTuple):
     """Exponent of the mean visits per expert; below 1 a few experts take most tokens and fewer are read."""
     hot: float
     """Exponent of the number of ranks: load of the fullest rank over the mean."""
+    spread_s: float = 0.0
+    """Added to the floor where experts are spread over ranks: kernels that map them."""
+    uneven: float = 0.0
+    """Squared coefficient of variation of how likely experts are (as a gamma distribution): their visits are then
+    negative binomial; 0 where all are equally likely."""
 
 
 class CollectiveFit(NamedTuple):
@@ -102,8 +109,13 @@ def blended(first: Any, second: Any, blend: float) -> Any:
     return most * (1.0 + (least / np.maximum(most, 1e-30)) ** power) ** (1.0 / power)
 
 
-def gemm_s(fit: GemmFit, chip: Chip, precision: str, rows: Any, inputs: Any, outputs: Any) -> Any:
-    """Product of (rows, inputs) by (inputs, outputs)."""
+def gemm_s(
+    fit: GemmFit, chip: Chip, precision: str, rows: Any, inputs: Any, outputs: Any, *, launched: bool = False
+) -> Any:
+    """Product of (rows, inputs) by (inputs, outputs).
+
+    `launched` is for comparing with a measurement whose kernels the host starts one by one.
+    """
     width = WIDTHS[precision]
     moved = inputs * outputs * width.weight_bytes + rows * (inputs * width.input_bytes + outputs * 2.0)
     waves = np.ceil(rows / _TILE) * np.ceil(outputs / _TILE) / chip.multiprocessors
@@ -115,7 +127,8 @@ def gemm_s(fit: GemmFit, chip: Chip, precision: str, rows: Any, inputs: Any, out
     if width.input_bytes == 2.0:
         return fit.floor_s + product_s
     quantise_s = rows * (fit.row_s + inputs * (2.0 + width.input_bytes) / (chip.bandwidth * fit.quantise))
-    return fit.floor_s + product_s + quantise_s
+    seconds = fit.floor_s + product_s + quantise_s
+    return np.maximum(seconds, fit.launch_s) if launched else seconds
 
 
 def decode_s(
@@ -156,6 +169,13 @@ def prefill_s(
     return fit.floor_s + blended(compute, memory, fit.blend)
 
 
+def visited_share(visits: Any, uneven: float) -> Any:
+    """Part of the experts that get a token where each gets so many in the mean; see `ExpertFit.uneven`."""
+    if not uneven:
+        return -np.expm1(-visits)
+    return -np.expm1(-np.log1p(visits * uneven) / uneven)
+
+
 def experts_s(
     fit: ExpertFit,
     chip: Chip,
@@ -173,12 +193,13 @@ def experts_s(
     kind = WIDTHS[precision]
     local = experts / ep
     visits = np.minimum(tokens * active / ep * ep**fit.hot, tokens * np.minimum(active, local))
-    read = local * -np.expm1(-((visits / local) ** fit.skew))
+    read = local * visited_share((visits / local) ** fit.skew, fit.uneven)
     read = np.minimum(np.maximum(read, 1.0), np.maximum(visits, 1.0))
     numbers = 3.0 * hidden * width / tp
     compute = 2.0 * numbers * (visits + fit.pad_rows * read) / (chip.peak(precision) * fit.compute)
     moved = read * numbers * kind.weight_bytes + visits * (hidden + 3.0 * width / tp) * 2.0
-    return fit.floor_s + blended(compute, moved / (chip.bandwidth * fit.bandwidth), fit.blend)
+    floor_s = fit.floor_s + fit.spread_s * (np.asarray(ep) > 1)
+    return floor_s + blended(compute, moved / (chip.bandwidth * fit.bandwidth), fit.blend)
 
 
 BYTES_ON_THE_LINK = {

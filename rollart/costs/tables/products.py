@@ -13,7 +13,7 @@ class GemmGrid:
 
     def __init__(self, rows: Table, compact: CompactOperators, precision: str) -> None:
         form = compact.coefficients.fitted("gemm", precision).form
-        computed = gemm_s(form, compact.chip, precision, rows["m"], rows["k"], rows["n"])
+        computed = gemm_s(form, compact.chip, precision, rows["m"], rows["k"], rows["n"], launched=True)
         self.outputs, self.inputs, self.rows = Axis.of(rows["n"]), Axis.of(rows["k"]), Axis.of(rows["m"])
         shape = len(self.outputs.points), len(self.inputs.points), len(self.rows.points)
         ratios = np.full(shape, np.nan)

@@ -38,6 +38,8 @@ _OPTIONAL: Mapping[str, tuple[str, ...]] = {
     "generation_attention": ("window_size",),
 }
 """Number columns that older tables lack; read as 0."""
+_KERNEL = "kernel_source"
+"""Text column that says which kernel was measured; empty where a table lacks it."""
 _UNITS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
 _SLOWEST_MS = 1e5
 """No kernel of a model takes longer; a latency above it is in another unit."""
@@ -82,6 +84,8 @@ def read_table(path: Path, operator: str) -> Table:
     for name in _OPTIONAL.get(operator, ()):
         present = name in raw.column_names
         columns[name] = _numbers(path, raw, name, least=0.0) if present else np.zeros(raw.num_rows)
+    has_kernel = _KERNEL in raw.column_names
+    columns[_KERNEL] = raw[_KERNEL].to_numpy(zero_copy_only=False) if has_kernel else np.full(raw.num_rows, "")
     columns["latency_s"] = _seconds(path, raw)
     return Table(operator, path, columns)
 
