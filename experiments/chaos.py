@@ -1,7 +1,6 @@
 """Watches a run's events and commands, brings faults about one after the other, and takes the time of each recovery."""
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -38,6 +37,10 @@ LONGEST_S = 150.0
 """A recovery that takes longer has failed."""
 
 
+Times = dict[str, list[tuple[float | None, float]]]
+"""Fault -> (noticed, recovered), seconds since it was brought about."""
+
+
 class Fault(StrEnum):
     """What goes wrong."""
 
@@ -55,11 +58,10 @@ class Finished(Exception):
 class Chaos:
     """The faults of one run; told every command and every event on the driver's loop, in order."""
 
-    def __init__(self, faults: Sequence[tuple[Fault, Callable[[], None]]]) -> None:
-        """Each fault with what brings it about."""
+    def __init__(self, faults: Sequence[tuple[Fault, Callable[[], None]]], times: Times) -> None:
+        """Each fault with what brings it about; `times` are added to."""
         self._faults = list(faults)
-        self.times: dict[str, list[tuple[float | None, float]]] = defaultdict(list)
-        """Fault -> (noticed, recovered), seconds since it was brought about."""
+        self.times = times
         self.fail: Callable[[BaseException], None] = _nobody
         """Ends the run."""
         self._commands: dict[int, Command] = {}

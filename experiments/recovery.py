@@ -3,7 +3,7 @@
     .venv/bin/python experiments/recovery.py --repetitions 10
 
 One real run of `laptop.yaml` (batch 32) in which, one after the other, an engine, an environment process and the
-trainer are killed with -9, an environment hangs (its time-out is 2 s), and a reward call fails (it is made again after
+trainer are killed with -9, an environment hangs (its time-out is 10 s), and a reward call fails (it is made again after
 1 s); then a run whose driver is killed with -9 and started again with `--resume`, again and again. Times count from the
 fault: *noticed*, when the controller learns of it, *recovered*, when
 
@@ -14,7 +14,8 @@ fault: *noticed*, when the controller learns of it, *recovered*, when
     failed reward    the trajectory is scored
     driver           the first step behind the resumption has ended
 
-Writes experiments/results/recovery.json.
+Writes experiments/results/recovery.json; times that are there stay, and only what is missing to the repetitions is
+brought about (--again begins anew).
 """
 
 import argparse
@@ -31,7 +32,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from chaos import Chaos, Fault, Finished, watched
+from chaos import Chaos, Fault, Finished, Times, watched
 from faulty import FlakyReward
 
 from rollart import api
@@ -44,13 +45,12 @@ ROOT = Path(__file__).resolve().parents[1]
 LAPTOP = ROOT / "experiments/scenarios/laptop.yaml"
 RESULT = ROOT / "experiments/results/recovery.json"
 SMALL = ["training.batch_size=32"]
-RECOVERY = "policy.recovery={checkpoint_every: 2, step_timeout_s: 2.0}"
+RECOVERY = "policy.recovery={checkpoint_every: 2, step_timeout_s: 10.0}"
+DRIVER = "driver"
 MANY = 100_000
 """Steps of a run that is ended when all faults are over."""
 KILL_AT, APART = 3, 2
 """Step at which the driver dies for the first time, and steps between two deaths."""
-
-Times = dict[str, list[tuple[float | None, float]]]
 
 
 def kill(name: str) -> None:
@@ -73,8 +73,8 @@ def faults_of(flag: Path, reward: FlakyReward) -> dict[Fault, Callable[[], None]
     }
 
 
-def workers_die(repetitions: int, kinds: Sequence[Fault], more: Sequence[str]) -> Times:
-    """Times of all faults but the driver's."""
+def workers_die(kinds: Sequence[Fault], more: Sequence[str], times: Times) -> None:
+    """Add the times of these faults, in this order."""
     reward = FlakyReward()
     with tempfile.TemporaryDirectory(prefix="rollart-recovery-") as name:
         folder = Path(name)
@@ -90,22 +90,21 @@ def workers_die(repetitions: int, kinds: Sequence[Fault], more: Sequence[str]) -
             f"tasks.counting.execution.reward='{reward.url}'",
         ]
         scenario = api.load_scenario(LAPTOP, settings)
-        bring_about = faults_of(folder / "hang", reward)
-        chaos = Chaos([(kind, bring_about[kind]) for _ in range(repetitions) for kind in kinds])
+        cause = faults_of(folder / "hang", reward)
+        chaos = Chaos([(kind, cause[kind]) for kind in kinds], times)
         job = scenario.job()
         try:
             with real_crew(scenario, job, folder, None) as crew:
                 execute(job, watched(crew, chaos))
         except Finished:
-            return chaos.times
+            return
         finally:
             reward.close()
     raise RuntimeError("the run ended before all faults were over")
 
 
-def driver_dies(repetitions: int, more: Sequence[str]) -> Times:
-    """Times from the death of the driver to the end of the first step after `--resume`."""
-    times: list[tuple[float | None, float]] = []
+def driver_dies(repetitions: int, more: Sequence[str], times: Times) -> None:
+    """Add the times from the death of the driver to the end of the first step after `--resume`."""
     steps = KILL_AT + APART * repetitions
     with tempfile.TemporaryDirectory(prefix="rollart-recovery-") as folder:
         command = [
@@ -126,15 +125,14 @@ def driver_dies(repetitions: int, more: Sequence[str]) -> Times:
                 if not line.startswith("step "):
                     continue
                 if first and life:
-                    times.append((None, time.monotonic() - died_s))
-                    print(f"driver: {times[-1][1]:.1f} s", flush=True)
+                    times[DRIVER].append((None, time.monotonic() - died_s))
+                    print(f"driver: {times[DRIVER][-1][1]:.1f} s", flush=True)
                 first = False
                 if life < repetitions and int(line.split()[1]) >= last:
                     process.kill()
                     died_s, last = time.monotonic(), int(line.split()[1]) + APART
                     break
             process.wait()
-    return {"driver": times}
 
 
 def drive(folder: Path, steps: int, more: Sequence[str], *, resume: bool) -> None:
@@ -151,6 +149,8 @@ def figures(times: Times) -> dict[str, Any]:
     """By fault: how often, and the median and the ends of both times in seconds."""
     found: dict[str, Any] = {}
     for kind, each in times.items():
+        if not each:
+            continue
         noticed = [one for one, _ in each if one is not None]
         recovered = [one for _, one in each]
         found[kind] = {
@@ -163,11 +163,22 @@ def figures(times: Times) -> dict[str, Any]:
     return found
 
 
+def bring_about(faults: Sequence[str], repetitions: int, more: Sequence[str], times: Times) -> None:
+    """Add what is missing to so many times of each fault."""
+    kinds = [kind for n in range(repetitions) for kind in Fault if kind in faults and len(times[kind]) <= n]
+    if kinds:
+        workers_die(kinds, more, times)
+    missing = repetitions - len(times[DRIVER])
+    if DRIVER in faults and missing > 0:
+        driver_dies(missing, more, times)
+
+
 def main() -> None:
     """Bring the faults about, print, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repetitions", type=int, default=1)
-    parser.add_argument("--faults", nargs="+", default=[*Fault, "driver"], choices=[*Fault, "driver"])
+    parser.add_argument("--faults", nargs="+", default=[*Fault, DRIVER], choices=[*Fault, DRIVER])
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--set", dest="settings", action="append", default=[], help="KEY=VALUE, for all runs")
     parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--steps", type=int, help=argparse.SUPPRESS)
@@ -177,14 +188,19 @@ def main() -> None:
         drive(options.drive, options.steps, options.settings, resume=options.resume)
         return
     times: Times = defaultdict(list)
-    kinds = [kind for kind in Fault if kind in options.faults]
-    if kinds:
-        times |= workers_die(options.repetitions, kinds, options.settings)
-    if "driver" in options.faults:
-        times |= driver_dies(options.repetitions, options.settings)
-    found = figures(times)
-    result = {"version": api.code_version(), "cores": len(os.sched_getaffinity(0)), "faults": found, "times_s": times}
-    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if RESULT.is_file() and not options.again:
+        times |= json.loads(RESULT.read_text())["times_s"]
+    try:
+        bring_about(options.faults, options.repetitions, options.settings, times)
+    finally:
+        found = figures(times)
+        result = {
+            "version": api.code_version(),
+            "cores": len(os.sched_getaffinity(0)),
+            "faults": found,
+            "times_s": times,
+        }
+        RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     rows = [
         (
             kind,

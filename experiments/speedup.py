@@ -4,17 +4,21 @@
 
 Real runs of `laptop.yaml` with learning rate 0 (the policy stays as it is, so every step has the same work, and no row
 is left out), without environment latency and with real, sleeping environments whose steps take 0.1 s or 1 s longer on
-average, by a Pareto distribution of tail index 2.5. The policies take turns. The simulator is told the same delays, and
-nothing of what was measured. Writes experiments/results/speedup.json after every run; a run that is there is not made
-again, so the experiment can be stopped and gone on with (`--for-s` stops it by itself).
+average, by a Pareto distribution of tail index 2.5. The policies take turns, on the same engines and the same trainer
+(`kept_workers.py`). The simulator is told the same delays, and nothing of what was measured. Writes
+experiments/results/speedup.json after every run; a run that is there is not made again, so the experiment can be
+stopped and gone on with (`--for-s` stops it by itself).
 """
 
 import argparse
 import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -39,6 +43,8 @@ WARMUP = 3
 BATCH, TURNS = 64, 6
 """Trajectories of a step, and most turns of FrozenLake."""
 ENVIRONMENTS = {"FrozenLake": ("frozenlake", {}), "counting": ("counting", {"length": 32})}
+LOOK_S, MOST_PAUSE_S = 0.1, 3.0
+"""A run in which this process was paused for longer (a machine that is suspended, say) is made again."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 
@@ -88,24 +94,46 @@ def predicted_s(policy: str, mean_s: float) -> float:
     return mean
 
 
-def measured(policy: str, mean_s: float, repetition: int, settings: Sequence[str]) -> dict[str, Any]:
+def measured(workers: Any, policy: str, mean_s: float, repetition: int, more: Sequence[str]) -> dict[str, Any]:
     """One real run."""
+    scenario = scenario_of(policy, mean_s, *more)
     with tempfile.TemporaryDirectory(prefix="rollart-speedup-") as folder:
-        began_s = time.perf_counter()
-        run = api.run(scenario_of(policy, mean_s, *settings), out=Path(folder) / "run")
-        wall_s = time.perf_counter() - began_s
-        checked = api.check(Path(folder) / "run").ok
+        with longest_pause() as pause:
+            statistics = workers.run(scenario.job(), scenario.execution(), Path(folder)).statistics
+        checked = api.check(folder).ok
+    staleness = [each for step in statistics.counted_steps for each in step.staleness]
     return {
+        "version": api.code_version(),
         "policy": policy,
         "mean_delay_s": mean_s,
         "repetition": repetition,
         "cores": len(os.sched_getaffinity(0)),
-        "steps_s": [round(step.duration_s, 4) for step in run.statistics.counted_steps],
-        "trajectories": run.summary["trajectories"],
-        "staleness": run.summary["staleness"],
-        "wall_s": round(wall_s, 1),
+        "longest_pause_s": round(pause[0], 2),
+        "steps_s": [round(step.duration_s, 4) for step in statistics.counted_steps],
+        "trajectories": {end.value: count for end, count in statistics.ends.items()},
+        "staleness": fmean(staleness),
         "log_holds": checked,
     }
+
+
+@contextmanager
+def longest_pause() -> Iterator[list[float]]:
+    """The longest time for which this process did not come to run, in seconds, once it is over."""
+    found, over = [0.0], threading.Event()
+
+    def look() -> None:
+        last_s = time.monotonic()
+        while not over.wait(LOOK_S):
+            now_s = time.monotonic()
+            found[0], last_s = max(found[0], now_s - last_s - LOOK_S), now_s
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
 
 
 def step_s(run: Mapping[str, Any]) -> float:
@@ -154,6 +182,27 @@ def show(result: Mapping[str, Any]) -> None:
             show_table(title, columns, found)
 
 
+def runs(missing: Sequence[tuple[int, float, str]], until_s: float, more: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Make runs until all are there, or the time is over."""
+    # Here, since predictions need none of the executor's packages.
+    from kept_workers import kept_workers
+
+    first = scenario_of(REFERENCE, 0.0, *more)
+    with kept_workers(first.job(), first.execution()) as workers:
+        for repetition, mean_s, policy in missing:
+            run = None
+            while time.perf_counter() < until_s and (run is None or run["longest_pause_s"] > MOST_PAUSE_S):
+                run = measured(workers, policy, mean_s, repetition, more)
+            if run is not None and run["longest_pause_s"] <= MOST_PAUSE_S:
+                yield run
+
+
+def saved() -> dict[str, Any]:
+    """What is there so far."""
+    result: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {"runs": []}
+    return result | {"batch_size": BATCH, "most_turns": TURNS, "tail": TAIL, "warmup_steps": WARMUP}
+
+
 def main() -> None:
     """Make what is missing, print, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -164,20 +213,17 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], help="KEY=VALUE, for the real runs")
     options = parser.parse_args()
     began_s = time.perf_counter()
-    result: dict[str, Any] = json.loads(RESULT.read_text()) if RESULT.is_file() else {"runs": []}
-    result |= {"version": api.code_version(), "batch_size": BATCH, "tail": TAIL, "warmup_steps": WARMUP}
-    result["predicted_s"] = {
-        key(policy, mean_s): predicted_s(policy, mean_s) for mean_s in STEPS for policy in POLICIES
-    }
-    there = {(run["policy"], run["mean_delay_s"], run["repetition"]) for run in result["runs"]}
-    for repetition in range(options.repetitions):
-        for mean_s in options.delays:
-            for policy in options.policies:
-                if (policy, mean_s, repetition) in there or time.perf_counter() - began_s > options.for_s:
-                    continue
-                result["runs"].append(measured(policy, mean_s, repetition, options.settings))
-                RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-                print(key(policy, mean_s), f"{step_s(result['runs'][-1]):.2f} s", flush=True)
+    predictions = {key(policy, mean_s): predicted_s(policy, mean_s) for mean_s in STEPS for policy in POLICIES}
+    there = {(run["policy"], run["mean_delay_s"], run["repetition"]) for run in saved()["runs"]}
+    wanted = product(range(options.repetitions), options.delays, options.policies)
+    missing = [each for each in wanted if (each[2], each[1], each[0]) not in there]
+    if missing:
+        for run in runs(missing, began_s + options.for_s, options.settings):
+            result = saved()
+            result["runs"].append(run)
+            RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            print(key(run["policy"], run["mean_delay_s"]), f"{step_s(run):.2f} s", flush=True)
+    result = saved() | {"predicted_s": predictions}
     RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     show(result)
 

@@ -5,7 +5,8 @@
 Two real runs of `laptop.yaml` that differ in the sync rule alone. *Naive*: the engines stop, the trainer publishes,
 they fetch and install, they go on. *Overlapped*: the trainer publishes and the engines fetch while they generate; they
 stop to install. The figures are those of the updates behind the first two, by the run log. After every update the
-engines' log-probs of fixed prompts are compared with the trainer's. Writes experiments/results/weight_sync.json.
+engines' log-probs of fixed prompts are compared with the trainer's. Writes experiments/results/weight_sync.json after
+each run; one that is there is not made again (--again makes it).
 """
 
 import argparse
@@ -105,6 +106,9 @@ def one_run(settings: Sequence[str], steps: int) -> dict[str, Any]:
         checked = api.check(Path(folder) / "run").ok
     path_s = [step.stages_s[Stage.WEIGHT_SYNC_EXPOSED] for step in run.statistics.counted_steps]
     return {
+        "version": api.code_version(),
+        "settings": list(settings),
+        "steps": steps,
         "updates": len(updates) - LEFT_OUT,
         **figures(updates[LEFT_OUT:]),
         "critical_path_s": fmean(path_s),
@@ -128,12 +132,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--set", dest="settings", action="append", default=[], help="KEY=VALUE, for both runs")
+    parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
-    runs = {}
+    runs: dict[str, Any] = json.loads(RESULT.read_text())["runs"] if RESULT.is_file() and not options.again else {}
     for way, settings in WAYS.items():
-        runs[way] = one_run([*settings, *options.settings], options.steps)
-        result = {"version": api.code_version(), "steps": options.steps, "settings": options.settings, "runs": runs}
-        RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        if way not in runs:
+            runs[way] = one_run([*settings, *options.settings], options.steps)
+            RESULT.write_text(json.dumps({"runs": runs}, indent=2) + "\n", encoding="utf-8")
     columns = ("updates", "push", "pull", "install", "total", "stopped", "on the path", "step", "log-prob gap")
     show_table("A weight update, mean milliseconds", ("", *columns), rows(runs))
 

@@ -1,5 +1,7 @@
 """What counts as noticed and as recovered, on events that a test makes up."""
 
+from collections import defaultdict
+
 import pytest
 
 from experiments.chaos import CALM_STEPS, Chaos, Fault, Finished
@@ -28,7 +30,7 @@ class Run:
 
     def __init__(self, fault, before=()):
         self.brought, self.errors = [], []
-        self.chaos = Chaos([(fault, lambda: self.brought.append(fault))])
+        self.chaos = Chaos([(fault, lambda: self.brought.append(fault))], defaultdict(list))
         self.chaos.fail = self.errors.append
         for command in before:
             self.chaos.ordered(command)
