@@ -1,18 +1,20 @@
-"""Where to look for other plans: the best site with more or fewer training devices, and the other sites.
+"""Where to look for other plans: the best site with more or fewer training devices, the other sites, other engines.
 
-Whether training or rollout is the one to spare devices for is what a model knows least; so the neighbours of the best
-trainer come along for the simulator to judge.
+Whether training or rollout is the one to spare devices for, and how large engines should be where that makes nearly no
+difference, is what a model knows least; so the neighbours of the best trainer and the best plan with engines of another
+size come along for the simulator to judge.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from rollart.domain.planning import Objective
-from rollart.sched.placement.candidates import candidate_for
+from rollart.sched.placement.candidates import candidate_for, candidate_of
 from rollart.sched.placement.cheapest import Terms, cheapest
 from rollart.sched.placement.difference import differs
 from rollart.sched.placement.oracle import Answer, Oracle
 from rollart.sched.placement.report import Candidate
+from rollart.sched.placement.resized import resized
 from rollart.sched.placement.shortest import shortest
 from rollart.sched.placement.sites import Site
 
@@ -43,7 +45,31 @@ def best_candidates(
         other = candidate_for(answer, objective, oracle)
         if other is not None and all(differs(other, one) for one in found):
             found.append(other)
-    return sorted(found, key=_order(objective))
+    if top > 1:
+        found += _resized(found, objective, first, terms, oracle)
+    return sorted(found, key=_order(objective))[:top]
+
+
+def _resized(
+    found: list[Candidate], objective: Objective, first: Answer, terms: Terms, oracle: Oracle
+) -> list[Candidate]:
+    """The best plan with engines of another size, where that is another plan; none under rules on engines."""
+    base = first.site.instance
+    if not found or base.rules.engines or base.rules.tasks:
+        return []
+    made = []
+    for plan in resized(found[0].plan, base.job.cluster):
+        if oracle.left_s <= 0:
+            break
+        other = candidate_of(base, plan, objective)
+        if other is not None and _allowed(other, terms) and all(differs(other, one) for one in found):
+            made.append(other)
+    return sorted(made, key=_order(objective))[:1]
+
+
+def _allowed(candidate: Candidate, terms: Terms) -> bool:
+    predicted = candidate.predicted
+    return predicted.step_s <= terms.longest_s and predicted.cost_per_step <= terms.cost_per_step
 
 
 def _order(objective: Objective) -> Callable[[Candidate], float]:
