@@ -1,19 +1,19 @@
 """Equal money: the cheapest mix of devices that reaches a throughput, for each task alone and for all together.
 
-    python experiments/planner_money.py [--points 4] [--tasks NAME,...] [--simulate] [--out experiments/results]
+    python experiments/planner_money.py [--points 4] [--tasks NAME,...] [--simulate] [--minutes 12]
 
 Of up to 96 H800 and 32 H20, as in the paper, for Qwen3-32B. For each workload the shortest step is solved first; then
-the cheapest step under deadlines that are multiples of it. The same deadlines with one kind of device alone, and the
-paper's own choice and fixed splits as the model predicts them. Cost is for the devices that a plan takes. With
-`--simulate` each mix is simulated once too. Writes planner-money.json (after each workload) and planner-money.png.
+the cheapest step under deadlines that are multiples of it. The same deadlines with one kind of device alone, and other
+ways to plan as the model predicts them. Cost is for the devices that a plan takes. With `--simulate` each mix and each
+other way is simulated once too: two steps of warm-up and two that count, under seed 0. Writes planner-money.json after
+each point (run it again to go on) and planner-money.png.
 """
 
 import argparse
-import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from rollart import api
@@ -23,9 +23,11 @@ from rollart.domain.plan import Plan
 from rollart.domain.planning import Limits, Objective
 from rollart.planning.evaluator import Evaluator, Workers
 from rollart.planning.memory import Memory, default_path
+from rollart.planning.pieces import Pieces
 from rollart.report.figures.canvas import SERIES_COLOURS, label, new_panels, save
-from rollart.report.output import write_text
 from rollart.sched.placement.baselines.fixed_split import fixed_split
+from rollart.sched.placement.baselines.stage_balance import stage_balance
+from rollart.sched.placement.baselines.two_phase import two_phase
 from rollart.sched.placement.ground import ground_of
 from rollart.sched.placement.report import Candidate
 from rollart.sched.placement.solve import Problem, predict, solve
@@ -37,6 +39,7 @@ TOGETHER = "all five"
 SLOWEST = 8.0
 """The last deadline, in shortest steps."""
 COUNTED_STEPS = 2
+MIX = "mix"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,33 +98,41 @@ class Market:
         self._workload = workload
         self._evaluate = evaluate
 
-    def points(self, count: int) -> list[Point]:
-        """Cheapest plans of all devices and of each kind alone, and what is there to compare."""
-        fastest = self._solved(self._job, Objective.STEP_TIME, None)
-        shortest_s = fastest.predicted.step_s
-        deadlines_s = [shortest_s * SLOWEST ** ((place + 0.5) / count) for place in range(count)]
-        found = [self._point("mix", self._job, fastest), *self._front("mix", self._job, deadlines_s)]
-        for pool in self._job.cluster.pools.values():
-            cluster = replace(self._job.cluster, pools={pool.name: pool})
-            found += self._front(f"{pool.name} alone", replace(self._job, cluster=cluster), deadlines_s)
-        ground = ground_of(self._job, self._workload)
-        fixed = {"1:1 split": fixed_split(ground, 1.0), "3:1 split": fixed_split(ground, 3.0)}
-        for series, plan in {"paper's choice": self._job.plan, **fixed}.items():
-            expected = predict(Problem(job=self._job, workload=self._workload), plan)
-            if expected is not None:
-                found.append(self._point(series, self._job, expected))
-        return found
+    def fastest(self) -> Point:
+        """The shortest step of all devices."""
+        return self._point(MIX, self._job, self._solved(self._job, Objective.STEP_TIME, None))
 
-    def _front(self, series: str, job: Job, deadlines_s: Sequence[float]) -> list[Point]:
-        """The cheapest plan under each deadline that can be kept."""
-        found = []
-        for deadline_s in deadlines_s:
-            try:
-                found.append(self._point(series, job, self._solved(job, Objective.COST, deadline_s)))
-            except RollArtError:
-                print(f"{self._name}, {series}: no plan within {deadline_s:.0f} s", file=sys.stderr)
-        print(f"{self._name}, {series}: {', '.join(f'{one.cost_per_1000:.1f}' for one in found)}", file=sys.stderr)
-        return found
+    def wanted(self, shortest_s: float, count: int) -> Iterator[tuple[str, Callable[[], Point | None]]]:
+        """Key -> how to make a point: cheapest plans of all devices and of each kind alone, and other ways to plan."""
+        pools = self._job.cluster.pools
+        kinds = {f"{name} alone": replace(self._job.cluster, pools={name: pool}) for name, pool in pools.items()}
+        for series, cluster in {MIX: self._job.cluster, **kinds}.items():
+            job = replace(self._job, cluster=cluster)
+            for place in range(count):
+                deadline_s = shortest_s * SLOWEST ** ((place + 0.5) / count)
+                yield f"{series} {place}", lambda a=series, b=job, c=deadline_s: self._cheapest(a, b, c)
+        ground = ground_of(self._job, self._workload)
+        ways: dict[str, Callable[[], Plan]] = {
+            "paper's choice": lambda: self._job.plan,
+            "1:1 split": lambda: fixed_split(ground, 1.0),
+            "3:1 split": lambda: fixed_split(ground, 3.0),
+            "stage balance (StreamRL)": lambda: stage_balance(ground),
+            "two phases (AReaL-Hex)": lambda: two_phase(ground),
+        }
+        for series, way in ways.items():
+            yield series, lambda a=series, b=way: self._fixed(a, b())
+
+    def _cheapest(self, series: str, job: Job, deadline_s: float) -> Point | None:
+        """The cheapest plan under a deadline; None where none keeps it."""
+        try:
+            return self._point(series, job, self._solved(job, Objective.COST, deadline_s))
+        except RollArtError as error:
+            print(f"{self._name}, {series}, {deadline_s:.0f} s: {error}", file=sys.stderr)
+            return None
+
+    def _fixed(self, series: str, plan: Plan) -> Point | None:
+        expected = predict(Problem(job=self._job, workload=self._workload), plan)
+        return None if expected is None else self._point(series, self._job, expected)
 
     def _solved(self, job: Job, objective: Objective, deadline_s: float | None) -> Candidate:
         return solve(
@@ -135,7 +146,7 @@ class Market:
 
     def _point(self, series: str, job: Job, found: Candidate) -> Point:
         made = point(self._name, series, job, found)
-        if self._evaluate is None:
+        if self._evaluate is None or series.endswith("alone"):
             return made
         (outcome,) = self._evaluate([Trials(job=job, counted_steps=COUNTED_STEPS).of(found.plan, 0)])
         if outcome.failure is not None:
@@ -195,26 +206,50 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=4, help="deadlines beside the shortest step")
     parser.add_argument("--tasks", default="", help="workloads, with commas between them; default: all")
     parser.add_argument("--simulate", action="store_true", help="simulate every plan once")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many minutes")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     scenario = api.load_scenario(SCENARIO)
-    points: list[Point] = []
+    config = {"points": options.points, "simulate": options.simulate, "counted_steps": COUNTED_STEPS}
+    file = options.out / "planner-money.json"
+    pieces = Pieces(file, config, version=api.code_version(), minutes=options.minutes)
     memory = Memory(default_path())
     with Workers(options.workers) as workers:
         evaluate = Evaluator(scenario, workers, memory) if options.simulate else None
         for name, job in workloads(scenario, [each for each in options.tasks.split(",") if each]).items():
-            points += Market(name, job, scenario.workload(), evaluate).points(options.points)
-            write(options.out, points, {"points": options.points, "simulate": options.simulate})
+            explore(name, Market(name, job, scenario.workload(), evaluate), pieces, options.points)
     memory.close()
-    print("\n".join(table_lines(points)))
+    points = points_of(pieces)
+    lines = table_lines(points)
+    pieces.write({"lines": lines})
+    draw(options.out / "planner-money.png", points)
+    print("\n".join(lines))
 
 
-def write(folder: Path, points: Sequence[Point], config: Mapping[str, object]) -> None:
-    """Everything so far, and the picture."""
-    content = {"code_version": api.code_version(), **config, "results": [asdict(one) for one in points]}
-    write_text(folder / "planner-money.json", json.dumps(content, indent=1) + "\n")
-    draw(folder / "planner-money.png", points)
+def explore(name: str, market: Market, pieces: Pieces, count: int) -> None:
+    """All points of a workload that are not there yet."""
+    first = f"{name}: {MIX}, fastest"
+    if pieces.wanted(first):
+        keep(pieces, first, market.fastest())
+    if first not in pieces.results:
+        return
+    for key, make in market.wanted(pieces.results[first]["point"]["step_s"], count):
+        if pieces.wanted(f"{name}: {key}"):
+            keep(pieces, f"{name}: {key}", make())
+
+
+def keep(pieces: Pieces, key: str, made: Point | None) -> None:
+    """A point, or that there is none."""
+    pieces.put(key, {"point": None if made is None else asdict(made)})
+    shown = "none" if made is None else f"{made.devices}, {made.step_s:.0f} s, {made.cost_per_1000:.1f} a thousand"
+    print(f"{key}: {shown}", file=sys.stderr, flush=True)
+
+
+def points_of(pieces: Pieces) -> list[Point]:
+    """The points that are there."""
+    kept = [one["point"] for one in pieces.results.values() if one["point"] is not None]
+    return [Point(**{field.name: one[field.name] for field in fields(Point)}) for one in kept]
 
 
 if __name__ == "__main__":

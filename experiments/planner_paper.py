@@ -1,19 +1,18 @@
 """The paper's cluster: the planner against the paper's own choice and every other way to plan.
 
-    python experiments/planner_paper.py [--scenario paper-128] [--seeds 2] [--steps 3] [--only NAME,...] [--workers 2]
+    python experiments/planner_paper.py [--scenario paper-128] [--seeds 2] [--steps 4] [--only NAME,...] [--minutes 12]
 
 96 H800 and 32 H20, Qwen3-32B, five tasks. Every plan is simulated under the same seeds, which had no part in choosing
 any of them; it pays for the devices that it takes. The searches that simulate get as many simulations as the planner
-asked for. Writes planner-paper.json and planner-paper.png, and says which task goes where.
+asked for. Writes planner-paper.json after each way to plan (run it again to go on) and planner-paper.png, and says
+which task goes where.
 """
 
 import argparse
-import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from rollart import api
-from rollart.domain.errors import RollArtError
+from rollart.domain.errors import CapacityError, RollArtError
 from rollart.domain.plan import Plan
+from rollart.domain.planning import Objective
 from rollart.planning.evaluator import Evaluator, Workers
 from rollart.planning.memory import Memory, default_path
+from rollart.planning.pieces import Pieces
 from rollart.planning.plan_scenario import plan_scenario
 from rollart.report.figures.canvas import SERIES_COLOURS, label, new_figure, save
-from rollart.report.output import write_text
 from rollart.scenario.plan_file import placement_mapping
 from rollart.sched.placement.baselines.fixed_split import fixed_split
 from rollart.sched.placement.baselines.multi_level import multi_level
@@ -42,7 +42,7 @@ from rollart.sched.placement.trial import Trials
 SCENARIOS = Path(__file__).parent / "scenarios"
 SEARCH_SEED = 7
 SIMULATIONS = 11
-"""Of each search: what the planner asks for with three candidates, three more for the last verdict included."""
+"""Of each search, where the planner was not asked before: about what it takes for four candidates."""
 JUDGED_FROM = FRESH_SEED + 100
 """Seeds of the comparison."""
 
@@ -52,7 +52,8 @@ class Entry:
     """One way to plan, and how its plan does."""
 
     name: str
-    plan: Plan
+    training: str
+    rollout: str
     simulations: int
     """That were spent to find the plan."""
     found_s: float
@@ -60,7 +61,7 @@ class Entry:
     cost: float
     lowest_s: float
     highest_s: float
-    note: str = ""
+    placement: Mapping[str, Any]
 
 
 class Contest:
@@ -75,6 +76,8 @@ class Contest:
         self.judge = Judge(trials=Trials(job=self.job, counted_steps=planner.counted_steps))
         self.ground: Ground = ground_of(self.job, scenario.workload())
         self.report: api.PlanReport | None = None
+        self.granted = SIMULATIONS
+        """Simulations of each search."""
 
     def ways(self) -> dict[str, Callable[[], tuple[Plan, int]]]:
         """Name -> how to find a plan; returns it with the simulations that it took."""
@@ -82,9 +85,11 @@ class Contest:
 
         def searched(search: Callable[..., Plan]) -> tuple[Plan, int]:
             generator = np.random.default_rng(SEARCH_SEED)
-            return search(ground, judge, evaluate, generator, SIMULATIONS), SIMULATIONS
+            return search(ground, judge, evaluate, generator, self.granted), self.granted
 
         return {
+            "planner": lambda: self._planner(self._options),
+            "planner, for cost": lambda: self._planner(replace(self._options, objective=Objective.COST)),
             "paper's choice": lambda: (self.job.plan, 0),
             "1:1 split": lambda: (fixed_split(ground, 1.0), 0),
             "3:1 split": lambda: (fixed_split(ground, 3.0), 0),
@@ -93,7 +98,6 @@ class Contest:
             "two phases (AReaL-Hex)": lambda: (two_phase(ground), 0),
             "multi-level search (HetRL)": lambda: searched(multi_level),
             "random search": lambda: searched(random_search),
-            "planner": self._planner,
         }
 
     def entry(self, name: str, way: Callable[[], tuple[Plan, int]]) -> Entry:
@@ -102,21 +106,25 @@ class Contest:
         plan, simulations = way()
         found_s = time.perf_counter() - began
         outcomes = self._evaluate([self.judge.trials.of(plan, seed) for seed in self._seeds])
+        if failure := next((outcome.failure for outcome in outcomes if outcome.failure), None):
+            raise CapacityError(failure)
         times = [outcome.mean_step_s for outcome in outcomes]
+        trainer = plan.placement.trainer
         return Entry(
             name=name,
-            plan=plan,
+            training=f"{trainer.devices} {trainer.pool}",
+            rollout=", ".join(f"{group.engines} {group.name}" for group in plan.placement.engine_groups),
             simulations=simulations,
             found_s=found_s,
             step_s=fmean(times),
             cost=fmean(outcome.mean_cost for outcome in outcomes),
             lowest_s=min(times),
             highest_s=max(times),
-            note=next((outcome.failure for outcome in outcomes if outcome.failure), ""),
+            placement=placement_mapping(plan.placement),
         )
 
-    def _planner(self) -> tuple[Plan, int]:
-        self.report = plan_scenario(self._scenario, self._options, evaluate=self._evaluate)
+    def _planner(self, options: api.PlanOptions) -> tuple[Plan, int]:
+        self.report = plan_scenario(self._scenario, options, evaluate=self._evaluate)
         verdict = self.report.verdict
         return self.report.best.plan, 0 if verdict is None else verdict.simulations
 
@@ -135,11 +143,8 @@ def table_lines(entries: Sequence[Entry]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for entry in ordered:
-        placement = entry.plan.placement
-        engines = ", ".join(f"{group.engines} {group.name}" for group in placement.engine_groups)
         lines.append(
-            f"| {entry.name} | {placement.trainer.devices} {placement.trainer.pool} | {engines} | "
-            f"{entry.simulations} | "
+            f"| {entry.name} | {entry.training} | {entry.rollout} | {entry.simulations} | "
             f"{entry.step_s:.1f} | {entry.lowest_s:.1f}-{entry.highest_s:.1f} | {entry.cost:.2f} |"
         )
     return lines
@@ -166,7 +171,7 @@ def draw(path: Path, entries: Sequence[Entry]) -> None:
     figure, axes = new_figure("Ways to plan the paper's cluster: a step's time and cost, simulated")
     for place, entry in enumerate(sorted(entries, key=lambda one: one.step_s)):
         colour = SERIES_COLOURS[place % len(SERIES_COLOURS)]
-        marker = "*" if entry.name == "planner" else "o"
+        marker = "*" if entry.name.startswith("planner") else "o"
         axes.errorbar(
             entry.step_s,
             entry.cost,
@@ -189,46 +194,52 @@ def main() -> None:
     parser.add_argument("--scenario", default="paper-128", help="name of a file in experiments/scenarios")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--seeds", type=int, default=2, help="simulations of each plan in the comparison")
-    parser.add_argument("--steps", type=int, default=3, help="counted steps of a simulation")
-    parser.add_argument("--repetitions", type=int, default=8, help="of the planner's judge; 0: its model alone decides")
-    parser.add_argument("--time-limit", type=float, default=10.0, help="seconds of the optimiser")
+    parser.add_argument("--steps", type=int, default=4, help="counted steps of a simulation")
+    parser.add_argument("--repetitions", type=int, default=4, help="of the planner's judge; 0: its model alone decides")
+    parser.add_argument("--time-limit", type=float, default=20.0, help="seconds of the optimiser")
     parser.add_argument("--only", default="", help="ways to plan, with commas between them")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many minutes")
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     scenario = api.load_scenario(SCENARIOS / f"{options.scenario}.yaml", options.settings)
+    config = {key: getattr(options, key) for key in ("scenario", "settings", "seeds", "steps", "repetitions")}
+    file = options.out / "planner-paper.json"
+    pieces = Pieces(file, config, version=api.code_version(), minutes=options.minutes)
     memory = Memory(default_path())
     with Workers(options.workers) as workers:
         planner = api.PlanOptions(
             counted_steps=options.steps, repetitions=options.repetitions, time_limit_s=options.time_limit
         )
         contest = Contest(scenario, Evaluator(scenario, workers, memory), options.seeds, planner)
-        entries = run(contest, [name for name in options.only.split(",") if name])
+        run(contest, pieces, [name for name in options.only.split(",") if name])
     memory.close()
+    entries = [Entry(**{field.name: kept[field.name] for field in fields(Entry)}) for kept in pieces.results.values()]
     lines = table_lines(entries)
-    if contest.report is not None:
-        lines += ["", *affinity_lines(contest.report, contest.job.plan), "", *proof_lines(contest.report)]
-    write_text(
-        options.out / "planner-paper.json",
-        json.dumps(as_plain(options, entries, contest.report), indent=1, allow_nan=False) + "\n",
-    )
+    for kept in pieces.results.values():
+        lines += ["", *kept.get("lines", [])]
+    pieces.write({"lines": lines})
     draw(options.out / "planner-paper.png", entries)
     print("\n".join(lines))
 
 
-def run(contest: Contest, only: Sequence[str]) -> list[Entry]:
+def run(contest: Contest, pieces: Pieces, only: Sequence[str]) -> None:
     """All entries that are wanted; progress on stderr."""
-    entries = []
     for name, way in contest.ways().items():
-        if only and name not in only:
+        contest.granted = pieces.results.get("planner", {}).get("simulations") or SIMULATIONS
+        if (only and name not in only) or not pieces.wanted(name):
             continue
         try:
-            entries.append(contest.entry(name, way))
+            entry = contest.entry(name, way)
         except RollArtError as error:
             print(f"{name}: {error}", file=sys.stderr)
             continue
-        print(f"{name}: {entries[-1].step_s:.1f} s a step, {entries[-1].cost:.2f}", file=sys.stderr, flush=True)
-    return [entry for entry in entries if not entry.note]
+        found: dict[str, Any] = asdict(entry)
+        if name.startswith("planner") and contest.report is not None:
+            found["report"] = contest.report.as_dict()
+            found["lines"] = [*affinity_lines(contest.report, contest.job.plan), "", *proof_lines(contest.report)]
+        pieces.put(name, found)
+        print(f"{name}: {entry.step_s:.1f} s a step, {entry.cost:.2f}", file=sys.stderr, flush=True)
 
 
 def proof_lines(report: api.PlanReport) -> list[str]:
@@ -236,35 +247,10 @@ def proof_lines(report: api.PlanReport) -> list[str]:
     shown = report.as_dict()
     simulated = shown["simulated"]["mean"] if shown["simulated"] else float("nan")
     return [
-        f"{shown['status']}: predicted {shown['predicted']:.1f}, bound {shown['bound']:.1f}, gap "
+        f"{shown['objective']}, {shown['status']}: predicted {shown['predicted']:.1f}, bound {shown['bound']:.1f}, gap "
         f"{100 * shown['gap']:.2f} % (asked: under 1) in {shown['wall_s']:.1f} s (asked: 10); "
         f"floor {shown['floor']:.1f}, {shown['floor'] / simulated:.2f} of the simulated (asked: 0.6)"
     ]
-
-
-def as_plain(options: argparse.Namespace, entries: Sequence[Entry], report: api.PlanReport | None) -> Mapping[str, Any]:
-    """Everything that was measured."""
-    return {
-        "code_version": api.code_version(),
-        "scenario": options.scenario,
-        "settings": options.settings,
-        "seeds": options.seeds,
-        "counted_steps": options.steps,
-        "entries": [
-            {
-                "name": entry.name,
-                "simulations": entry.simulations,
-                "found_s": entry.found_s,
-                "step_s": entry.step_s,
-                "lowest_s": entry.lowest_s,
-                "highest_s": entry.highest_s,
-                "cost": entry.cost,
-                "placement": placement_mapping(entry.plan.placement),
-            }
-            for entry in entries
-        ],
-        "planner": None if report is None else report.as_dict(),
-    }
 
 
 if __name__ == "__main__":

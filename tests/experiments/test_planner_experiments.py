@@ -9,6 +9,7 @@ import pytest
 
 from experiments.planner_money import point, workloads
 from experiments.planner_paper import Entry, table_lines
+from experiments.planner_random import summary, summary_lines
 from experiments.planner_tiny import Result, draw_instance, verdict_lines
 from rollart import api
 from rollart.sched.placement.report import Candidate, Prediction
@@ -27,6 +28,8 @@ def result(**changes):
         best=10.0,
         planner=10.1,
         regret=0.01,
+        fresh_regret=0.0,
+        candidates=[(9.9, 10.1), (9.95, 10.0)],
         simulations=6,
         predicted=9.9,
         bound=9.8,
@@ -43,11 +46,13 @@ def test_the_figures_of_tiny_instances():
     worse = result(regret=0.04, simulations=12, floor=9.75, predictions=[(9.0, 10.0), (13.0, 12.0), (11.0, 14.0)])
     lines = verdict_lines([result(), worse])
     assert lines[0] == "regret: mean 2.50 % (asked 2), worst 4.00 % (asked 5)"
-    assert lines[1].startswith("simulations: 6.00 % of")
+    assert lines[1] == "of it what the best judged candidate lacks: mean 0.00 %, worst 0.00 %"
+    assert lines[2].startswith("regret under fresh seeds")
+    assert lines[3].startswith("simulations: 6.00 % of")
     # One prediction of 9.0 is below the bound of 9.8; a floor of 9.75 is above a simulated 9.7.
-    assert "beaten by 1 of 6 predictions" in lines[3]
-    assert "Kendall's tau within an instance 0.67 in the mean, 0.33 at least" in lines[4]
-    assert lines[5].endswith("broken 1 times (asked 0)")
+    assert "beaten by 1 of 6 predictions" in lines[5]
+    assert "Kendall's tau within an instance 0.67 in the mean, 0.33 at least" in lines[6]
+    assert lines[7].endswith("broken 1 times (asked 0)")
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -61,12 +66,20 @@ def test_a_drawn_instance_is_a_scenario(tmp_path, seed):
 
 
 def test_ways_to_plan_are_listed_fastest_first():
-    plan = api.load_scenario(PAPER).job().plan
     slow = Entry(
-        name="slow", plan=plan, simulations=0, found_s=0.0, step_s=300.0, cost=20.0, lowest_s=290.0, highest_s=310.0
+        name="slow",
+        training="32 h800",
+        rollout="8 h20",
+        simulations=0,
+        found_s=0.0,
+        step_s=300.0,
+        cost=20.0,
+        lowest_s=290.0,
+        highest_s=310.0,
+        placement={},
     )
     lines = table_lines([slow, replace(slow, name="fast", step_s=200.0)])
-    assert lines[2].startswith("| fast | 32 h800 | 16 h800, 8 h20 | 0 | 200.0 |")
+    assert lines[2].startswith("| fast | 32 h800 | 8 h20 | 0 | 200.0 |")
     assert lines[3].startswith("| slow |")
 
 
@@ -94,3 +107,23 @@ def test_money_of_a_point():
     assert math.isclose(made.trajectories_per_h, 5120.0)
     assert math.isclose(made.cost_per_h, 256.0)
     assert math.isclose(made.cost_per_1000, 50.0)
+
+
+def test_random_plans_are_ranked_over_all_and_by_what_they_wait_for():
+    def one(predicted_s, simulated_s, waits_for):
+        return {"predicted_s": predicted_s, "simulated_s": simulated_s, "waits_for": waits_for}
+
+    results = {
+        "0": one(100.0, 100.0, "training"),
+        "1": one(220.0, 200.0, "training"),
+        "2": one(300.0, 400.0, "rollout"),
+        "3": {"failure": "stuck"},
+    }
+    found = summary(results)
+    assert (found["plans"], found["failed"], found["unpredicted"]) == (4, 1, 1)
+    assert found["all"]["kendall"] == 1.0
+    assert math.isclose(found["all"]["median_error"], 0.1)
+    assert math.isclose(found["all"]["worst_error"], 0.25)
+    assert found["training"]["plans"] == 2
+    assert "rollout" not in found
+    assert summary_lines(found)[4].startswith("| all | 3 | 1.000 | 10.0% |")
