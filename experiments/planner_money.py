@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=4, help="deadlines beside the shortest step")
     parser.add_argument("--tasks", default="", help="workloads, with commas between them; default: all")
     parser.add_argument("--simulate", action="store_true", help="simulate every plan once")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many minutes")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="of processor time, then begin nothing new")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()

@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=4, help="of the planner's judge; 0: its model alone decides")
     parser.add_argument("--time-limit", type=float, default=20.0, help="seconds of the optimiser")
     parser.add_argument("--only", default="", help="ways to plan, with commas between them")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many minutes")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="of processor time, then begin nothing new")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()

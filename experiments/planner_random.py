@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the plans that are drawn")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--name", default="planner-random", help="of the files that are written")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many minutes")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="of processor time, then begin nothing new")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     scenario = api.load_scenario(SCENARIO, options.settings)

@@ -287,7 +287,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing new after so many minutes")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="of processor time, then begin nothing new")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     config = {"seed": options.seed, "counted_steps": COUNTED_STEPS, "repetitions": REPETITIONS}

@@ -15,7 +15,9 @@ from rollart.report.output import write_text
 
 
 class Pieces:
-    """The results of one file; a run begins nothing new after `minutes`. `version` is that of the code that makes them.
+    """The results of one file; a run begins nothing new after so many `minutes` of processor time.
+
+    `version` is that of the code that makes the results.
 
     Raises OutputError where the file has another configuration.
     """
@@ -24,7 +26,7 @@ class Pieces:
         self._path = path
         self._config: dict[str, Any] = json.loads(json.dumps(config))
         self._version = version
-        self._ends_s = time.monotonic() + 60.0 * minutes
+        self._ends_s = time.process_time() + 60.0 * minutes
         self.results: dict[str, dict[str, Any]] = {}
         """Key -> result, in the order of their making."""
         if path.exists():
@@ -35,7 +37,7 @@ class Pieces:
 
     def wanted(self, key: str) -> bool:
         """Whether a result is to be made now: it is not there, and there is time."""
-        return key not in self.results and time.monotonic() < self._ends_s
+        return key not in self.results and time.process_time() < self._ends_s
 
     def put(self, key: str, result: Mapping[str, Any]) -> None:
         """Keep a result, at once."""
