@@ -67,6 +67,8 @@ class EngineProcess:
         self._probe_parameters = backend.probe_parameters()
         with _bound_to(self._spec.cores):
             self._engine, self._meters = backend.make_engine(self._spec)
+        if self._spec.cores is not None:
+            await self._engine.collective_rpc("let_others_first")
         await self._engine.update_weight_version(str(version))
         self._suspended = suspended
         if suspended:

@@ -5,11 +5,15 @@ output head, which keeps the packed copy of the OLD weights where it shares them
 change with the rest of the model and look alive, and every log-prob is wrong. So the head is packed again by hand.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from safetensors import safe_open
+
+NICENESS = 10
+"""Of an engine that shares its cores; a tenth of the weight of a process with niceness 0."""
 
 
 class WeightInstaller:
@@ -23,6 +27,10 @@ class WeightInstaller:
         self.model_runner.reload_weights(weights_iterator=_tensors(paths, names))
         _pack_head(self.model_runner.get_model())
         return len(names)
+
+    def let_others_first(self) -> None:
+        """Compute when nothing else wants the cores: on CPUs the driver, environments and the trainer need them too."""
+        os.nice(NICENESS)
 
 
 def _tensors(paths: Sequence[str], names: list[str]) -> Iterator[tuple[str, torch.Tensor]]:
