@@ -63,6 +63,10 @@ class Learning:
     """Permute the rewards of each batch: a control that must not learn."""
 
 
+ENVIRONMENT, JUDGE, SERVE = "environment", "judge", "serve:"
+"""Who gives the reward, where it is no URL: the environment, a judge on engines, or the import path behind `serve:`."""
+
+
 class JudgeRule(StrEnum):
     """How a judge's answer becomes a score."""
 

@@ -1,22 +1,18 @@
 """Checks of who gives the rewards of a real run: a function, Ray Serve, or a judge that the placement has."""
 
 from rollart.domain.errors import ScenarioError
-from rollart.domain.execution import JudgeExecution, JudgeRule
+from rollart.domain.execution import ENVIRONMENT, JUDGE, SERVE, JudgeExecution, JudgeRule
 from rollart.scenario.sections.document import ScenarioFile
 from rollart.scenario.sections.execution import JudgeSection
 from rollart.scenario.sections.tasks import TaskSection
 
-SERVE = "serve:"
-"""Before the import path of what Ray Serve scales."""
-JUDGE = "judge"
-"""A reward from a judge model on engines."""
 TRANSCRIPT = ("{text}", "{answer}")
 
 
 def check_reward(task: TaskSection, reward: str) -> None:
     """Raise ScenarioError where nobody can give the reward of a task."""
     place = f"tasks.{task.name}.execution"
-    plain = reward in ("environment", JUDGE) or reward.startswith(("http://", "https://"))
+    plain = reward in (ENVIRONMENT, JUDGE) or reward.startswith(("http://", "https://"))
     module, _, name = reward.removeprefix(SERVE).partition(":")
     if not plain and not (reward.startswith(SERVE) and module and name):
         raise ScenarioError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from rollart.domain.execution import ExecutionSettings, TaskExecution
+from rollart.domain.execution import ENVIRONMENT, SERVE, ExecutionSettings, TaskExecution
 from rollart.domain.job import Job
 from rollart.exec.real.engines.fleet import EngineFleet
 from rollart.exec.real.rewards.function import RemoteReward, Service
@@ -12,11 +12,6 @@ from rollart.exec.real.rewards.judges import JudgeModel
 from rollart.exec.real.rewards.replica import imported
 from rollart.exec.real.rewards.scoring import RewardFunction
 from rollart.exec.real.tokens import Tokenizer
-
-ENVIRONMENT = "environment"
-"""Of a task whose environment gives the reward."""
-SERVE = "serve:"
-"""Before the import path of what Ray Serve scales."""
 
 
 def check_functions(settings: ExecutionSettings) -> None:

@@ -6,7 +6,9 @@ how many processes there are and replaces those that die or hang. It repeats no 
 
 import asyncio
 import logging
+import threading
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -23,6 +25,8 @@ from rollart.exec.real.rewards.function import Request, finite
 from rollart.exec.real.rewards.replica import RewardReplica
 from rollart.exec.real.rewards.scoring import RewardFailure
 
+DEPLOYING = threading.Lock()
+"""Held by whoever begins Serve or deploys on it."""
 METRICS_S, LOOK_BACK_S = 0.2, 0.5
 """Time between two looks of Serve at how much is asked, and how far it looks back."""
 HEALTH_S = 1.0
@@ -54,6 +58,10 @@ class ServeService:
         self._handle = await asyncio.to_thread(self._deploy)
 
     def _deploy(self) -> Any:
+        with DEPLOYING:
+            return self._deploy_alone()
+
+    def _deploy_alone(self) -> Any:
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         self._began_serve = not _serve_runs()
         # A proxy would be bound to this host's loopback; none is started.
@@ -104,7 +112,8 @@ class ServeService:
             await asyncio.to_thread(self._take_back)
 
     def _take_back(self) -> None:
-        serve.delete(self._name)
+        with suppress(RayServeException):
+            serve.delete(self._name)
         if self._began_serve:
             serve.shutdown()
 
