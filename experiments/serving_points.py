@@ -8,23 +8,24 @@ A sample of the points is run unless --all is given. Per group (model, backend a
 - blind: nothing but the cost model and its host time;
 - one constant: host time an iteration, chosen on the even points of the group and scored on the odd ones.
 
-What the harness of a group did is not in the file: `HARNESS` says what is taken for it, and why. Writes
+What the harness of a group did is not in the file: `serving_harness.py` says what is taken for it, and why. Writes
 serving-points.json (every point) and serving-points.png. Points off by more than three times the median of their group
 are named.
 """
 
 import argparse
-import csv
 import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
+
+from serving_harness import HARNESS, Harness, Point, read_points
 
 from rollart import api
 from rollart.catalog.load import devices, models
@@ -36,114 +37,13 @@ from rollart.loadtest.deployment import Deployment
 from rollart.report.figures.canvas import SERIES_COLOURS, label, new_figure, save
 from rollart.report.output import write_text
 
-MODELS = {
-    "Qwen/Qwen3-32B": "Qwen3-32B",
-    "openai/gpt-oss-120b": "gpt-oss-120b",
-    "meta-llama/Llama-3.1-8B-Instruct": "Llama-3.1-8B",
-    "meta-llama/Llama-3.1-70B": "Llama-3.1-70B",
-    "deepseek-ai/DeepSeek-R1": "DeepSeek-R1",
-}
 DENSE = ("Qwen3-32B", "Llama-3.1-8B", "Llama-3.1-70B")
-SYSTEMS = {"h100_sxm": "H100", "h200_sxm": "H200"}
 REQUESTS_IN_FLIGHT_TIMES = 10
 """Requests of a point per one in flight, as load generators take by default; the first wave counts."""
 STEP_S = 1e-3
 """Second host time that a fit tries; the answer in between is taken as linear, then simulated."""
 SAMPLE_EVERY = 5
 ODD_TIMES = 3.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Harness:
-    """What a group's measurement did, as far as it is known or assumed."""
-
-    length_range: float = 1.0
-    kv_dtype: str = "bf16"
-    max_num_batched_tokens: int = 8192
-    beside_a_prompt: int | None = None
-    """If given, the budget is a prompt, one token for each request in flight, and this many tokens."""
-
-    def budget(self, input_tokens: int, concurrency: int) -> int:
-        """Tokens of an iteration."""
-        if self.beside_a_prompt is None:
-            return self.max_num_batched_tokens
-        return input_tokens + concurrency + self.beside_a_prompt
-
-
-SERIES = "2026_"
-"""How the ids of one family of measurements begin."""
-HARNESS = {
-    # As the scripts of that public benchmark have it: lengths from [0.8, 1.0] of the nominal, and a budget of 8,192.
-    SERIES: Harness(length_range=0.8),
-    # As the tool that took these points sets up vLLM, by its public rules.
-    "Qwen3-32B vllm": Harness(beside_a_prompt=1500),
-}
-"""By series of measurements, or model and backend; the others keep lengths fixed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One line of the file."""
-
-    number: int
-    group: str
-    harness: str
-    model: str
-    device: str
-    backend: str
-    async_scheduling: bool
-    precision: str
-    tp: int
-    input_tokens: int
-    output_tokens: int
-    concurrency: int
-    ttft_ms: float
-    tpot_ms: float
-
-    @property
-    def name(self) -> str:
-        """The point in few words."""
-        return f"{self.group} TP {self.tp} {self.input_tokens}/{self.output_tokens} x {self.concurrency}"
-
-
-def read_points(path: Path) -> tuple[list[Point], int]:
-    """Points of engines that do both phases, and how many lines were left out because theirs do not."""
-    points, apart = [], 0
-    with path.open(newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), start=2):
-            if row["mode"] != "agg":
-                apart += 1
-                continue
-            model = MODELS[row["model_path"]]
-            precision = row["precision"] or "bf16"
-            version = row["backend_version"] or "unnamed version"
-            points.append(
-                Point(
-                    number=number,
-                    group=f"{model} {precision} {SYSTEMS[row['system']]} {row['backend']} {version}",
-                    harness=SERIES if row["id"].startswith(SERIES) else f"{model} {row['backend']}",
-                    model=model,
-                    device=SYSTEMS[row["system"]],
-                    backend=row["backend"],
-                    async_scheduling=composes_ahead(row["backend"], row["backend_version"]),
-                    precision=precision,
-                    tp=int(row["tp_size"]),
-                    input_tokens=int(row["isl"]),
-                    output_tokens=int(row["osl"]),
-                    concurrency=int(row["concurrency"]),
-                    ttft_ms=float(row["silicon_ttft_ms"]),
-                    tpot_ms=float(row["silicon_tpot_ms"]),
-                )
-            )
-    return points, apart
-
-
-def composes_ahead(backend: str, version: str) -> bool:
-    """Whether an engine schedules asynchronously by default: SGLang, and vLLM from 0.14 on; so do unnamed versions."""
-    if backend != "vllm" or not version:
-        return True
-    major, minor = (int(part) for part in version.split(".")[:2])
-    return (major, minor) >= (0, 14)
 
 
 def host_before(point: Point) -> HostTime:
@@ -161,9 +61,9 @@ def run_point(point: Point, costs: str, iteration_s: float | None) -> tuple[floa
         tensor_parallel=point.tp,
         precision=point.precision,
         kv_dtype=taken.kv_dtype,
-        max_num_batched_tokens=taken.budget(point.input_tokens, point.concurrency),
+        max_num_batched_tokens=taken.budget(point),
         max_num_seqs=max(256, point.concurrency),
-        scheduler=point.backend,
+        scheduler="vllm" if taken.mixes else point.backend,
         async_scheduling=point.async_scheduling,
         costs_of=costs_from(costs, scheduler=point.backend, async_scheduling=point.async_scheduling, host=host),
     )
