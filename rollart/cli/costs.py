@@ -32,7 +32,9 @@ def show(
     kv_dtype: Annotated[str, typer.Option(help="Of the KV cache: bf16 or fp8.")] = "bf16",
     ep: Annotated[bool, typer.Option("--ep", help="Experts lie whole on one device each.")] = False,
     source: Annotated[str, typer.Option("--costs", help="compact or tables.")] = "compact",
-    engine_version: Annotated[str, typer.Option(help="Whose host time: vllm-v1, vllm-v1-sync, vllm-v0 or sglang.")] = "vllm-v1",
+    engine_version: Annotated[
+        str, typer.Option(help="Whose host time: vllm-v1, vllm-v1-sync, vllm-v0 or sglang.")
+    ] = "vllm-v1",
     tables: Annotated[Path | None, typer.Option(help="Folder of systems with operator tables.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the roofline to this file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
