@@ -37,7 +37,7 @@ def plan(
     seeds: Annotated[
         int, typer.Option(min=0, max=64, help="Most simulations of a plan in choosing; 0: the model alone decides.")
     ] = 8,
-    steps: Annotated[int, typer.Option(min=1, max=1000, help="Steps of a simulation behind its warm-up.")] = 4,
+    steps: Annotated[int, typer.Option(min=1, max=1000, help="Least steps of a simulation behind its warm-up.")] = 4,
     sensitivity: Annotated[
         Sensitivity,
         typer.Option(help="What other worlds would change: solved again within the time limit, or simulated too."),

@@ -46,7 +46,7 @@ class PlanOptions:
     fresh_repetitions: int = 3
     """Simulations that judge the winner, under seeds that did not choose it."""
     counted_steps: int = 4
-    """Steps of a simulation behind its warm-up."""
+    """Steps of a simulation behind its warm-up, at least; small batches take more (`Trials`)."""
     sensitivity: SensitivityTable = SensitivityTable.NONE
     workers: int | None = None
     """Processes that simulate; None: one for each core."""

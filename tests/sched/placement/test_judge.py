@@ -148,3 +148,11 @@ def test_outcomes_have_every_objective():
     assert found.value(Objective.COST) == 2.0
     assert found.value(Objective.THROUGHPUT_PER_COST) == 20.0
     assert found.values(Objective.THROUGHPUT_PER_COST) == (40.0, 40.0 / 3)
+
+
+@pytest.mark.parametrize(("batch", "counted"), [(512, 4), (64, 4), (40, 8), (24, 12), (8, 16), (1, 16)])
+def test_small_batches_are_simulated_for_more_steps(job, batch, counted):
+    small = replace(job, training=replace(job.training, batch_size=batch))
+    trial = Trials(job=small).of(small.plan, 0)
+    assert trial.job.steps - trial.job.warmup_steps == counted
+    assert Trials(job=small, counted_steps=20).of(small.plan, 0).job.steps == trial.job.warmup_steps + 20
