@@ -1,10 +1,11 @@
 """What a simulated turn costs as the cluster grows, and one large production run.
 
-    python experiments/scale.py [--quick]        32 to 3,072 GPUs; quick: to 512
+    python experiments/scale.py [--quick]        32 to 3,072 GPUs; quick: to 512; or --sizes
     python experiments/scale.py --production     production-3072.yaml with 100 steps
 
 The workload of `rollart bench` with 8 trajectories for each engine in one step, run log on. CPU time, each size in a
-process of its own, in turns with bare SimPy, since the machine may be shared: the ratio of the two is what to look at.
+process of its own. The machine may be shared, and its clock not constant: the simulation halts every 20 s of CPU time
+for bare SimPy, in another process of its own, and the ratio of the two is what to look at.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,13 +23,17 @@ from statistics import median
 from rollart import api
 from rollart.benchmark import bare_simpy_events_per_s, bench_run, trainer_devices
 from rollart.cli.present import number, show_table, step_progress
+from rollart.runlog.window import Window
 
 SIZES = (32, 128, 512, 1024, 3072)
 QUICK_SIZES = (32, 128, 512)
 TRAJECTORIES_PER_ENGINE = 8
 STEPS = 1
+LAP_CPU_S = 20.0
+"""CPU time between two measurements of bare SimPy."""
 ENOUGH_TURNS = 100_000
-"""Sizes are run three times until one of them makes more turns than this."""
+"""Sizes are run several times until one of them makes more turns than this."""
+ROUNDS = 3
 FLAT = 1.5
 PRODUCTION = Path(__file__).parent / "scenarios" / "production-3072.yaml"
 PRODUCTION_STEPS = 100
@@ -53,20 +58,50 @@ def engines_for(gpus: int) -> int:
     return max(engines for engines in range(1, gpus) if engines + trainer_devices(engines) <= gpus)
 
 
+class Laps:
+    """A sink that cuts a simulation into laps, with a measurement of bare SimPy before and after each."""
+
+    def __init__(self, bare: Executor) -> None:
+        """`bare` has another process, so that neither finds its caches and its memory full of the other's."""
+        self._bare = bare
+        self._rate_per_s = self._measure()
+        self._since_s = time.process_time()
+        self.cpu_s = 0.0
+        """Of all laps."""
+        self.simpy_events = 0.0
+        """What bare SimPy would have made in that time."""
+
+    def _measure(self) -> float:
+        return self._bare.submit(bare_simpy_events_per_s).result()
+
+    def consume(self, window: Window) -> None:  # noqa: ARG002 - an occasion, whatever it holds
+        """End the lap if it is long enough."""
+        if time.process_time() - self._since_s >= LAP_CPU_S:
+            self.end_lap()
+
+    def end_lap(self) -> None:
+        """Count the time since the last lap, in SimPy's rate around it, and start another."""
+        lap_s = time.process_time() - self._since_s
+        rate_per_s = self._measure()
+        self.cpu_s += lap_s
+        self.simpy_events += lap_s * (self._rate_per_s + rate_per_s) / 2
+        self._rate_per_s = rate_per_s
+        self._since_s = time.process_time()
+
+
 def measure(gpus: int) -> Cost:
     """Simulate one size in this process; medians over the rounds."""
     engines = engines_for(gpus)
     each_us, each_ratio = [], []
-    while True:
-        before = bare_simpy_events_per_s()
-        started_s = time.process_time()
-        use = bench_run(engines, STEPS, TRAJECTORIES_PER_ENGINE).use
-        turn_s = (time.process_time() - started_s) / use.turns
-        around = (before + bare_simpy_events_per_s()) / 2
-        each_us.append(1e6 * turn_s)
-        each_ratio.append(turn_s * around)
-        if use.turns > ENOUGH_TURNS or len(each_us) == 3:
-            break
+    with ProcessPoolExecutor(1, get_context("spawn")) as bare:
+        while True:
+            laps = Laps(bare)
+            use = bench_run(engines, STEPS, TRAJECTORIES_PER_ENGINE, sinks=(laps,)).use
+            laps.end_lap()
+            each_us.append(1e6 * laps.cpu_s / use.turns)
+            each_ratio.append(laps.simpy_events / use.turns)
+            if use.turns > ENOUGH_TURNS or len(each_us) == ROUNDS:
+                break
     return Cost(
         gpus=engines + trainer_devices(engines),
         turns=use.turns,
@@ -102,7 +137,7 @@ def verdict(costs: Sequence[Cost]) -> str:
 
 def scale(sizes: Sequence[int]) -> None:
     """Measure the sizes one after the other and print the table."""
-    costs = []
+    costs: list[Cost] = []
     for gpus in sizes:
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             costs.append(pool.submit(measure, gpus).result())
@@ -144,13 +179,14 @@ def main() -> None:
     """Print the table that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the three smallest sizes")
+    parser.add_argument("--sizes", type=int, nargs="+", help="other sizes, in GPUs")
     parser.add_argument("--production", action="store_true", help="the production run in place of the sizes")
     parser.add_argument("--steps", type=int, default=PRODUCTION_STEPS, help="of the production run")
     options = parser.parse_args()
     if options.production:
         production(options.steps)
     else:
-        scale(QUICK_SIZES if options.quick else SIZES)
+        scale(options.sizes or (QUICK_SIZES if options.quick else SIZES))
 
 
 if __name__ == "__main__":

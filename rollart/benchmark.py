@@ -20,6 +20,7 @@ from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup, Placement, Plan, TrainerPlacement
 from rollart.domain.task import Task
 from rollart.domain.training import Training
+from rollart.runlog.writer import Sink
 from rollart.sched.presets import resolve
 from rollart.sim import SimulationResult, simulate
 from rollart.workload.profile_file import profile_from_mapping
@@ -87,11 +88,13 @@ def bench_workload() -> ProfileWorkload:
     return ProfileWorkload(profile_from_mapping(_PROFILE, "bench profile"), 0)
 
 
-def bench_run(engines: int, steps: int, trajectories_per_engine: int = 64) -> SimulationResult:
+def bench_run(
+    engines: int, steps: int, trajectories_per_engine: int = 64, sinks: tuple[Sink, ...] = ()
+) -> SimulationResult:
     """Simulate the benchmark with the run log written to a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         job = bench_job(engines, steps, trajectories_per_engine)
-        return simulate(job, bench_workload(), log_path=Path(folder) / "runlog.parquet")
+        return simulate(job, bench_workload(), log_path=Path(folder) / "runlog.parquet", sinks=sinks)
 
 
 def bare_simpy_events_per_s() -> float:

@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, Protocol
 
 from rollart.domain.errors import InvariantError
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 
 NORMAL = 1
 """Priority of every call; SimPy's calendar has the same, so equal times are ordered alike in both drivers."""
@@ -45,7 +45,7 @@ class _Calendar:
     __slots__ = ("_entries", "_sequence")
 
     def __init__(self) -> None:
-        self._entries: list[tuple[float, int, int, Callable[[Call[Any]], None], Any]] = []
+        self._entries: list[tuple[float, int, int, Callable[[Any], None], Any]] = []
         self._sequence = count()
 
     @property
@@ -53,13 +53,13 @@ class _Calendar:
         """Time of the first call; infinite when there is none."""
         return self._entries[0][0] if self._entries else inf
 
-    def add(self, time_s: float, function: Callable[[Call[Any]], None], payload: Any) -> None:
+    def add(self, time_s: float, function: Callable[[Any], None], payload: Any) -> None:
         heappush(self._entries, (time_s, NORMAL, next(self._sequence), function, payload))
 
     def call_next(self) -> None:
         """Take the first call and make it."""
         _, _, _, function, payload = heappop(self._entries)
-        function(Call(function, payload))
+        function(payload)
 
 
 class LogicalClock:
@@ -79,8 +79,8 @@ class LogicalClock:
         """Seconds since the start."""
         return self._now
 
-    def after(self, delay_s: float, function: Callable[[Call[Any]], None], payload: Any) -> None:
-        """Call `function(call)`, with `call.payload` the payload, after `delay_s` (0 or more) seconds."""
+    def after(self, delay_s: float, function: Callable[[Any], None], payload: Any) -> None:
+        """Call `function(payload)` after `delay_s` (0 or more) seconds."""
         self._calendar.add(self._now + delay_s, function, payload)
 
     async def run(self) -> None:
@@ -104,7 +104,7 @@ class LogicalClock:
         """End `run` at this instant, after what is due already."""
         self.after(0.0, self._stop, None)
 
-    def _stop(self, _: Call[None]) -> None:
+    def _stop(self, _: None) -> None:
         self._stopped = True
 
     def fail(self, error: BaseException) -> None:
@@ -139,8 +139,8 @@ class WallClock:
         """When the next call is due; infinite when none is."""
         return self._calendar.next_s
 
-    def after(self, delay_s: float, function: Callable[[Call[Any]], None], payload: Any) -> None:
-        """Call `function(call)`, with `call.payload` the payload, after `delay_s` seconds (at once if negative)."""
+    def after(self, delay_s: float, function: Callable[[Any], None], payload: Any) -> None:
+        """Call `function(payload)` after `delay_s` seconds (at once if negative)."""
         time_s = self.now + max(0.0, delay_s)
         if time_s < self._calendar.next_s:
             self._changed.set()

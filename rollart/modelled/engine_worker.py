@@ -11,7 +11,7 @@ from typing import Any
 from rollart.costs.interface import EngineCosts
 from rollart.domain.commands import EngineCommand, ResumeEngine, SuspendEngine, UpdateEngine
 from rollart.domain.events import EngineResumed, EngineSuspended, EngineUpdated, Event
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Usage
 from rollart.serving.engine import Engine
@@ -34,6 +34,7 @@ class EngineWorker:
         "_open",
         "_past",
         "_report",
+        "_wake",
         "engine",
         "incarnation",
         "index",
@@ -54,6 +55,8 @@ class EngineWorker:
         self._clock = clock
         self._after = clock.after
         self._report = report
+        self._wake = self._on_time
+        """One bound method for all wake-ups."""
         self.engine = Engine(config, costs)
         self._open: dict[int, tuple[Done, Any]] = {}
         self._due = inf
@@ -100,8 +103,7 @@ class EngineWorker:
         self._plan()
         self._after(max(0.0, end_s - self._clock.now) + release_s, self._suspended, command)
 
-    def _suspended(self, call: Call[SuspendEngine]) -> None:
-        command = call.payload
+    def _suspended(self, command: SuspendEngine) -> None:
         if self._is_current(command):
             self._report(EngineSuspended(command_id=command.id))
 
@@ -111,8 +113,7 @@ class EngineWorker:
         self._busy_until_s = end_s = max(now, self._busy_until_s) + duration_s
         self._after(end_s - now, self._updated, command)
 
-    def _updated(self, call: Call[UpdateEngine]) -> None:
-        command = call.payload
+    def _updated(self, command: UpdateEngine) -> None:
         if self._is_current(command):
             self.engine.update_weights(self._catch_up())
             self.updates += 1
@@ -181,8 +182,7 @@ class EngineWorker:
                 delay_s = wake_s - self._clock.now
                 self._after(delay_s if delay_s > 0.0 else 0.0, self._wake, wake_s)
 
-    def _wake(self, call: Call[float]) -> None:
-        wake_s = call.payload
+    def _on_time(self, wake_s: float) -> None:
         if wake_s != self._due:
             return
         self._due = inf

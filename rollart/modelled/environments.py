@@ -15,7 +15,7 @@ from rollart.domain.commands import CloseEnvironment, ResetEnvironment, StepEnvi
 from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, EnvironmentReady, EnvironmentStepped, Event
 from rollart.domain.task import Task
 from rollart.domain.trajectory import Cause
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 from rollart.modelled.episodes import Episodes
 from rollart.modelled.network import SharedLink
 from rollart.workload.trajectory import StepOutcome, TrajectorySpec
@@ -131,7 +131,7 @@ class Environments:
         command: Order,
         work_s: float,
         outcome: StepOutcome,
-        then: Callable[[Call[Any]], None],
+        then: Callable[[Any], None],
     ) -> None:
         cores = made.busy_cores = made.cores
         self._demand = demand = self._demand + cores
@@ -156,8 +156,8 @@ class Environments:
         made.busy_cores = 0.0
         return True
 
-    def _stepped(self, call: Call[tuple[_Environment, StepEnvironment]]) -> None:
-        made, command = call.payload
+    def _stepped(self, about: tuple[_Environment, StepEnvironment]) -> None:
+        made, command = about
         if not self._is_over(made, command):
             return
         spec = made.spec
@@ -172,8 +172,8 @@ class Environments:
             )
         )
 
-    def _ready(self, call: Call[tuple[_Environment, ResetEnvironment]]) -> None:
-        made, command = call.payload
+    def _ready(self, about: tuple[_Environment, ResetEnvironment]) -> None:
+        made, command = about
         if self._is_over(made, command):
             spec = made.spec
             self._report(
@@ -184,13 +184,13 @@ class Environments:
                 )
             )
 
-    def _failed(self, call: Call[tuple[_Environment, Order]]) -> None:
-        made, command = call.payload
+    def _failed(self, about: tuple[_Environment, Order]) -> None:
+        made, command = about
         if self._is_over(made, command):
             self._report(EnvironmentFailed(command_id=command.id, cause=Cause.ERROR))
 
-    def _timed_out(self, call: Call[tuple[_Environment, Order]]) -> None:
-        made, command = call.payload
+    def _timed_out(self, about: tuple[_Environment, Order]) -> None:
+        made, command = about
         if self._is_over(made, command):
             self._report(EnvironmentFailed(command_id=command.id, cause=Cause.TIMEOUT))
 

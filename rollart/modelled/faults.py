@@ -10,7 +10,7 @@ from enum import Enum
 from rollart.domain.commands import RestartEngine, RestartTrainer, ScoreTrajectory
 from rollart.domain.events import EngineStarted, Event
 from rollart.domain.job import Faults
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 from rollart.modelled.engine_worker import EngineWorker
 from rollart.modelled.trainer import Trainer
 from rollart.workload.trajectory import TrajectorySpec
@@ -50,14 +50,14 @@ class EngineFaults:
             delay_s = luck.expovariate(1.0 / self._faults.engine_mtbf_s)
             self._clock.after(delay_s, self._fail, (worker.index, worker.incarnation))
 
-    def _fail(self, call: Call[tuple[int, int]]) -> None:
-        index, incarnation = call.payload
+    def _fail(self, about: tuple[int, int]) -> None:
+        index, incarnation = about
         worker = self._workers[index]
         if worker.up and worker.incarnation == incarnation:
             self._lose(index)
 
-    def _preempt(self, call: Call[tuple[int, float]]) -> None:
-        index, away_s = call.payload
+    def _preempt(self, about: tuple[int, float]) -> None:
+        index, away_s = about
         self._away_until_s[index] = max(self._away_until_s[index], self._clock.now + away_s)
         if self._workers[index].up:
             self._lose(index)
@@ -67,8 +67,7 @@ class EngineFaults:
         away_s = max(0.0, self._away_until_s[command.engine] - self._clock.now)
         self._clock.after(away_s + self._faults.engine_restart_s, self._started, command)
 
-    def _started(self, call: Call[RestartEngine]) -> None:
-        command = call.payload
+    def _started(self, command: RestartEngine) -> None:
         if self._away_until_s[command.engine] > self._clock.now:
             self.restart(command)
             return
@@ -96,16 +95,16 @@ class TrainerFaults:
             delay_s = luck.expovariate(1.0 / self._faults.trainer_mtbf_s)
             self._clock.after(delay_s, self._fail, self._trainer.incarnation)
 
-    def _fail(self, call: Call[int]) -> None:
-        if self._trainer.up and self._trainer.incarnation == call.payload:
+    def _fail(self, incarnation: int) -> None:
+        if self._trainer.up and self._trainer.incarnation == incarnation:
             self._lose()
 
     def restart(self, command: RestartTrainer) -> None:
         """Start an incarnation from its checkpoint."""
         self._clock.after(self._faults.trainer_restart_s, self._started, command)
 
-    def _started(self, call: Call[RestartTrainer]) -> None:
-        self._trainer.start(call.payload)
+    def _started(self, command: RestartTrainer) -> None:
+        self._trainer.start(command)
         self._draw_failure()
 
 

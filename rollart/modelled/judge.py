@@ -6,7 +6,7 @@ from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.task import Task
 from rollart.domain.trajectory import Cause
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 from rollart.modelled.engine_worker import EngineWorker
 from rollart.serving.request import Completion, Request
 from rollart.workload.trajectory import TrajectorySpec
@@ -47,14 +47,14 @@ class EngineJudge:
         del self._open[command_id]
         self._report(TrajectoryScored(command_id=command_id, reward=reward))
 
-    def _timed_out(self, call: Call[int]) -> None:
-        worker = self._open.get(call.payload)
+    def _timed_out(self, request_id: int) -> None:
+        worker = self._open.get(request_id)
         if worker is None:
             return
         # What completes at this very moment is judged in time.
-        worker.abort(call.payload)
-        if self._open.pop(call.payload, None) is not None:
-            self._report(RewardFailed(command_id=call.payload, cause=Cause.TIMEOUT))
+        worker.abort(request_id)
+        if self._open.pop(request_id, None) is not None:
+            self._report(RewardFailed(command_id=request_id, cause=Cause.TIMEOUT))
 
     def lost(self, commands: list[int]) -> None:
         """Judgements that died with their engine."""

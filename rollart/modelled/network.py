@@ -8,7 +8,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from rollart.domain.cluster import Link
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 
 
 class SharedLink:
@@ -31,8 +31,8 @@ class SharedLink:
         """Move `size_bytes`, then call `done`; the latency of the link is paid first, alone."""
         self._clock.after(self._link.latency_s, self._begin, (size_bytes, done))
 
-    def _begin(self, call: Call[tuple[float, Callable[[], None]]]) -> None:
-        size_bytes, done = call.payload
+    def _begin(self, about: tuple[float, Callable[[], None]]) -> None:
+        size_bytes, done = about
         self._catch_up()
         self.bytes += size_bytes
         self._number += 1
@@ -52,8 +52,7 @@ class SharedLink:
             left = max(0.0, self._active[0][0] - self._virtual)
             self._clock.after(left * len(self._active) / self._link.bandwidth_bytes_per_s, self._end, self._plan)
 
-    def _end(self, call: Call[int]) -> None:
-        plan = call.payload
+    def _end(self, plan: int) -> None:
         if plan != self._plan:
             return
         self._catch_up()

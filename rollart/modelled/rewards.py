@@ -14,7 +14,7 @@ from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.task import RewardKind, Task
 from rollart.domain.trajectory import Cause
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 from rollart.modelled.episodes import Episodes
 from rollart.modelled.faults import RewardAnswer, RewardFaults
 from rollart.workload.trajectory import TrajectorySpec
@@ -144,17 +144,15 @@ class Rewards:
         self.busy_s += scoring.work_s
         self._clock.after(min(delay_s + scoring.work_s, left_s), self._over, scoring)
 
-    def _pass_on(self, call: "Call[_Scoring]") -> None:
-        call.payload.workers.done(0.0)
+    def _pass_on(self, scoring: "_Scoring") -> None:
+        scoring.workers.done(0.0)
 
-    def _expired(self, call: "Call[_Scoring]") -> None:
-        scoring = call.payload
+    def _expired(self, scoring: "_Scoring") -> None:
         if not scoring.begun:
             scoring.expired = True
             self._report(RewardFailed(command_id=scoring.command.id, cause=Cause.TIMEOUT))
 
-    def _over(self, call: "Call[_Scoring]") -> None:
-        scoring = call.payload
+    def _over(self, scoring: "_Scoring") -> None:
         scoring.workers.done(scoring.work_s)
         command_id = scoring.command.id
         if scoring.work_s < scoring.needed_s:

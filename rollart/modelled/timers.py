@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rollart.domain.commands import CancelTimer, SetTimer
 from rollart.domain.events import Event, TimerFired
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 
 
 class Timers:
@@ -24,8 +24,7 @@ class Timers:
         """Forget a timer."""
         self._open.discard(command.target)
 
-    def _fired(self, call: Call[int]) -> None:
-        command_id = call.payload
+    def _fired(self, command_id: int) -> None:
         if command_id in self._open:
             self._open.remove(command_id)
             self._report(TimerFired(command_id=command_id))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from rollart.costs.interface import TrainingCosts
 from rollart.domain.commands import RestartTrainer, TrainBatch
 from rollart.domain.events import Event, TrainerLost, TrainerStarted, TrainingEnded
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 
 
 class Trainer:
@@ -38,8 +38,7 @@ class Trainer:
         self._open, self._ends_s = command.id, self._clock.now + duration_s
         self._clock.after(duration_s, self._trained, command)
 
-    def _trained(self, call: Call[TrainBatch]) -> None:
-        command = call.payload
+    def _trained(self, command: TrainBatch) -> None:
         if self._open == command.id:
             self._open = None
             self._report(TrainingEnded(command_id=command.id, version=command.version))

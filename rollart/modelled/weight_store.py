@@ -12,7 +12,7 @@ from rollart.domain.cluster import Link
 from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.device import Device
 from rollart.domain.events import Event, WeightsPulled, WeightsPushed
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 
 BUCKET_BYTES = 1e9
 """Size of a bucket (the paper's)."""
@@ -65,8 +65,7 @@ class WeightStore:
         self._pushing.add(command.id)
         self._clock.after(duration_s, self._pushed, command)
 
-    def _pushed(self, call: Call[PushWeights]) -> None:
-        command = call.payload
+    def _pushed(self, command: PushWeights) -> None:
         if command.id in self._pushing:
             self._pushing.remove(command.id)
             self._report(WeightsPushed(command_id=command.id, version=command.version))
@@ -83,8 +82,7 @@ class WeightStore:
         end_s = max(self._clock.now + pull_s, self._push_ends_s + last_bucket_s)
         self._clock.after(end_s - self._clock.now, self._pulled, command)
 
-    def _pulled(self, call: Call[PullWeights]) -> None:
-        command = call.payload
+    def _pulled(self, command: PullWeights) -> None:
         self._report(WeightsPulled(command_id=command.id, version=command.version))
 
     def update_s(self, command: UpdateEngine) -> float:

@@ -19,6 +19,7 @@ from rollart.runlog.writer import RunLogWriter, Sink
 from rollart.sched.run_header import run_header
 from rollart.sched.run_use import RunUse, peak_rss_mb
 from rollart.sched.setup import controller_config
+from rollart.sim.large_pages import LargePages
 from rollart.sim.simulation import Simulation
 from rollart.workload.trajectory import Workload
 
@@ -64,19 +65,25 @@ def simulate(
     header = run_header(job, config, driver="sim", code_version=code_version)
     reducer, turns = Reducer(header), _TurnCount()
     started = time.perf_counter()
-    with RunLogWriter(log_path, header, (reducer, turns, *sinks)) as log, _no_collections():
-        simulation = Simulation(job, workload, config, kinds, training, log, on_step)
-        simulation.run()
+    with RunLogWriter(log_path, header, (reducer, turns, LargePages(), *sinks)) as log, _no_collections():
+        events = _run(Simulation(job, workload, config, kinds, training, log, on_step))
     wall_s = time.perf_counter() - started
-    use = RunUse(wall_s=wall_s, events=simulation.events, turns=turns.turns, peak_rss_mb=peak_rss_mb())
+    use = RunUse(wall_s=wall_s, events=events, turns=turns.turns, peak_rss_mb=peak_rss_mb())
     return SimulationResult(header=header, statistics=reducer.statistics(), use=use)
+
+
+def _run(simulation: Simulation) -> int:
+    """Run to the end and return the events handled; nobody holds the simulation then, one collection frees it."""
+    simulation.run()
+    return simulation.events
 
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Keep the cycle collector still: a simulation makes millions of small objects and no cycles.
+    """Keep the cycle collector still: the small objects that a simulation makes by the million are in no cycles.
 
-    Reference counts free all of them; the collector would walk what is alive, again and again, to find nothing.
+    Reference counts free all of them; the collector would walk what is alive, again and again, to find nothing. Its
+    workers are in cycles and go when it is over.
     """
     was_on = gc.isenabled()
     gc.disable()

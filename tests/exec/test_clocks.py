@@ -13,8 +13,8 @@ class Diary:
         self.clock = clock
         self.entries = []
 
-    def write(self, call):
-        self.entries.append((self.clock.now, call.payload))
+    def write(self, what):
+        self.entries.append((self.clock.now, what))
 
 
 def run(make, plan):

@@ -15,8 +15,7 @@ def ends_of(transfers, *, bandwidth=100.0, latency_s=0.0):
     link = SharedLink(Link(bandwidth_bytes_per_s=bandwidth, latency_s=latency_s), clock)
     ends = [None] * len(transfers)
 
-    def begin(call):
-        number = call.payload
+    def begin(number):
         link.transfer(transfers[number][1], lambda: ends.__setitem__(number, clock.now))
 
     for number, (start_s, _) in enumerate(transfers):

@@ -17,7 +17,7 @@ from rollart.domain.execution import TaskExecution
 from rollart.domain.trajectory import Cause
 from rollart.exec.real.episodes import Episodes
 from rollart.exec.real.mailbox import Mailbox, Message
-from rollart.modelled.clock import Call, Clock
+from rollart.modelled.clock import Clock
 
 SWEEP_S = 0.5
 """Time between two looks for orders that are overdue; a time-out is late by at most this."""
@@ -197,8 +197,8 @@ class EnvironmentFleet:
         self._report(EnvironmentClosed(command_id=command_id))
         self._place_waiting(host.task.task)
 
-    def _closed_already(self, call: Call[int]) -> None:
-        self._report(EnvironmentClosed(command_id=call.payload))
+    def _closed_already(self, command_id: int) -> None:
+        self._report(EnvironmentClosed(command_id=command_id))
 
     def _forget_order(self, command_id: int) -> None:
         order = self._orders.pop(command_id)
@@ -211,7 +211,7 @@ class EnvironmentFleet:
 
     # Time-outs and crashes
 
-    def _sweep(self, _: Call[None]) -> None:
+    def _sweep(self, _: None) -> None:
         now = self._clock.now
         for command_id, order in list(self._orders.items()):
             if order.due_s <= now and command_id in self._orders:
