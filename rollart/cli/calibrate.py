@@ -1,5 +1,6 @@
 """`rollart calibrate`: how far is a scenario's cost model off on the machines of a run?"""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ import typer
 from rollart.cli.present import number, show_json, show_table, step_progress
 
 if TYPE_CHECKING:
-    from rollart.planning.calibration import CalibrationReport
+    from rollart.api import CalibrationReport
 
 
 def calibrate(
@@ -20,7 +21,7 @@ def calibrate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Factors that make the scenario's costs those of a run, ready for its section `calibration`."""
+    """What makes the scenario's costs those of a run, ready for its section `calibration`."""
     from rollart import api
     from rollart.scenario.load import load_scenario
 
@@ -34,16 +35,20 @@ def calibrate(
 
 
 def _show(report: "CalibrationReport") -> None:
-    factors = {**report.calibration.engines, "trainer": report.calibration.trainer}
-    seen = [report.measured, report.before, report.after]
-    rows = [(_unit(key), *(number(each.work_s[key]) for each in seen), number(factors[key])) for key in factors]
+    found, seen = report.calibration, (report.measured, report.before, report.after)
+    rows = [
+        (f"iteration on {pool}", *(number(each.iteration_s[pool]) for each in seen), f"x {number(factor)}")
+        for pool, factor in found.engines.items()
+    ]
+    rows.append(("training, per token", *(number(each.training_s) for each in seen), f"x {number(found.trainer)}"))
+    for name in report.measured.movements_s:
+        times = (number(each.movements_s.get(name)) for each in seen)
+        rows.append((f"{name.removesuffix('_s')} of weights", *times, f"+ {number(getattr(found.weights, name))}"))
     rows.append(("a step", *(number(each.step_s) for each in seen), ""))
-    show_table("seconds", ("", "measured", "simulated", "with the factors", "factor"), rows)
-    engines = ", ".join(f"{pool}: {number(factor)}" for pool, factor in report.calibration.engines.items())
-    typer.echo(f"\ncalibration:\n  engines: {{{engines}}}\n  trainer: {number(report.calibration.trainer)}")
+    show_table("seconds", ("", "measured", "simulated", "calibrated", "correction"), rows)
+    engines = ", ".join(f"{pool}: {number(factor)}" for pool, factor in found.engines.items())
+    weights = ", ".join(f"{name}: {number(value)}" for name, value in asdict(found.weights).items())
+    typer.echo(f"calibration:\n  engines: {{{engines}}}\n  trainer: {number(found.trainer)}")
+    typer.echo(f"  weights: {{{weights}}}")
     if not report.converged:
         typer.echo(f"the factors did not settle in {report.rounds} simulations: take them as rough", err=True)
-
-
-def _unit(key: str) -> str:
-    return "training, per token" if key == "trainer" else f"iteration on {key}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rollart.costs import weights as costs
+from rollart.domain.calibration import WeightDelays
 from rollart.domain.cluster import Link
 from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.device import Device
@@ -39,10 +40,12 @@ class WeightStore:
         weight_bytes: float,
         link: Link,
         publishers: int,
+        delays: WeightDelays,
         clock: Clock,
         report: Callable[[Event], None],
     ) -> None:
         self._sites = sites
+        self._delays = delays
         self._weight_bytes = weight_bytes
         self._link = link
         self._gather_bytes_per_s = costs.GATHER_CONVERT_BYTES_PER_S * publishers
@@ -58,7 +61,7 @@ class WeightStore:
         duration_s = moved_bytes = 0.0
         if not command.broadcast or any(not site.time_shared for site in self._sites):
             moved_bytes = self._weight_bytes
-            duration_s = costs.push_s(moved_bytes, self._link, self._gather_bytes_per_s)
+            duration_s = costs.push_s(moved_bytes, self._link, self._gather_bytes_per_s) + self._delays.push_s
         self.busy_s += duration_s
         self.bytes += moved_bytes
         self._push_ends_s = self._clock.now + duration_s
@@ -80,13 +83,16 @@ class WeightStore:
         pull_s = self._pull_s(site)
         last_bucket_s = pull_s * min(1.0, BUCKET_BYTES / site.weight_bytes)
         end_s = max(self._clock.now + pull_s, self._push_ends_s + last_bucket_s)
-        self._clock.after(end_s - self._clock.now, self._pulled, command)
+        self._clock.after(end_s - self._clock.now + self._delays.pull_s, self._pulled, command)
 
     def _pulled(self, command: PullWeights) -> None:
         self._report(WeightsPulled(command_id=command.id, version=command.version))
 
     def update_s(self, command: UpdateEngine) -> float:
         """Seconds from the order until a suspended engine has the version installed."""
+        return self._install_s(command) + self._delays.update_s
+
+    def _install_s(self, command: UpdateEngine) -> float:
         site = self._sites[command.engine]
         if site.time_shared and command.source is not WeightSource.STORE:
             reshard_s = costs.reshard_s(site.weight_bytes, site.devices, site.device.device_link_bytes_per_s)

@@ -82,6 +82,7 @@ class Workers:
             rollout.costs.weight_bytes,
             slowest_path(job, placement.trainer, rollout_pools(job)),
             placement.trainer.publishers,
+            job.calibration.weights,
             clock,
             report,
         )

@@ -1,32 +1,28 @@
 """Finds how far a scenario's costs are off on the machines that a run has used.
 
-The run's own trajectories are played once more in a simulation of the same plan. The mean iteration of the engines of
-each pool is compared, and the trainer's time per token; the factors between the two go onto the costs, and the
-simulation is repeated until it agrees, since slower engines have larger batches. Environments and rewards take the
-times that the run has recorded, in which their waits for cores and workers are, so nothing waits for those once more.
-Weight updates are not calibrated.
+The run's own trajectories are played once more in a simulation of the same plan, and what work took is compared: the
+mean iteration of the engines of each pool, the trainer's time per token, and the movements of the weights. The first
+two give factors, the last give seconds on top; with them the simulation is repeated until it agrees, since slower
+engines have larger batches. Environments and rewards take the times that the run has recorded, in which their waits for
+cores and workers are, so nothing waits for those once more.
 """
 
 import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from math import log
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from rollart.domain.calibration import Calibration
+from rollart.domain.calibration import Calibration, WeightDelays
 from rollart.domain.errors import InputError
 from rollart.domain.job import Job
 from rollart.domain.task import EnvironmentNeeds, RewardKind, RewardNeeds
+from rollart.planning.observed import Observed, Observer
 from rollart.runlog.header import RunHeader
 from rollart.runlog.reader import read_header, windows
 from rollart.runlog.reducer import Reducer
-from rollart.runlog.samples import EngineSample
-from rollart.runlog.stages import Stage
-from rollart.runlog.statistics import RunStatistics
-from rollart.runlog.window import Window
 from rollart.scenario.scenario import Scenario
 from rollart.sim import simulate
 from rollart.workload.importers import ImportOptions, TraceImport
@@ -35,32 +31,22 @@ from rollart.workload.trace_workload import TraceWorkload
 from rollart.workload.trace_writer import write_trace
 from rollart.workload.trajectory import Workload
 
-CLOSE_ENOUGH = 0.01
+CLOSE_ENOUGH = 0.02
 """Relative difference of times at which factors are taken as found."""
-MOST_ROUNDS = 12
+MOST_ROUNDS = 16
+_DAMPING = 0.5
+"""Power of a correction behind the first: faster engines have smaller batches, so a whole correction overshoots."""
 _NO_CORE = 1e-9
 _ENOUGH = 1_000_000
 """Reward workers, so that none is waited for."""
-TRAINER = "trainer"
 
 Progress = Callable[[int, int], None]
 """Told the simulations that are done, and the most that there can be."""
-WorkTimes = Mapping[str, float]
-"""Pool -> mean seconds of an iteration of its engines; `TRAINER` -> seconds of training per trained token."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """What a run or a simulation took."""
-
-    work_s: WorkTimes
-    step_s: float
-    """Mean step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationReport:
-    """Factors; and what was measured, what is simulated with the costs as they are, and with the factors."""
+    """The calibration; and what was measured, what is simulated with the costs as they are, and with it."""
 
     calibration: Calibration
     measured: Observed
@@ -69,63 +55,36 @@ class CalibrationReport:
     rounds: int
     """Simulations that were made."""
     converged: bool
-    """Whether the last of them agrees with the run, within `CLOSE_ENOUGH`."""
+    """Whether iterations and training of the last of them agree with the run, within `CLOSE_ENOUGH`."""
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data."""
         return asdict(self)
 
 
-class _Iterations:
-    """A sink that keeps how long engines were busy, and with how many iterations."""
-
-    def __init__(self, header: RunHeader) -> None:
-        self._pool = {entry.engine: entry.pool for entry in header.engines}
-        self._readings: dict[int, list[tuple[float, float, int]]] = defaultdict(list)
-
-    def consume(self, window: Window) -> None:
-        """Take the next window."""
-        batch = window.batches.get(EngineSample)
-        if batch is not None:
-            columns = (batch.column(name) for name in ("engine", "busy_s", "iterations"))
-            for time_s, engine, busy_s, iterations in zip(batch.time_s, *columns, strict=True):
-                self._readings[int(engine)].append((float(time_s), float(busy_s), int(iterations)))
-
-    def mean_s(self, begin_s: float) -> dict[str, float]:
-        """Pool -> mean seconds of the iterations after `begin_s`, for pools whose engines had any."""
-        busy_s: dict[str, float] = defaultdict(float)
-        count: dict[str, int] = defaultdict(int)
-        for engine, readings in self._readings.items():
-            before = [reading for reading in readings if reading[0] <= begin_s]
-            _, first_s, first = before[-1] if before else (0.0, 0.0, 0)
-            busy_s[self._pool[engine]] += readings[-1][1] - first_s
-            count[self._pool[engine]] += readings[-1][2] - first
-        return {pool: busy_s[pool] / number for pool, number in count.items() if number}
-
-
 def calibrate(scenario: Scenario, log_path: Path, progress: Progress | None = None) -> CalibrationReport:
-    """Factors on the costs of a scenario (with the plan that was run) from a run's log.
+    """Calibrate the costs of a scenario (with the plan that was run) by a run's log.
 
     Raises InputError where the run is another one, or was too short; RunLogError where there is no readable log.
     """
     job = replace(scenario.job(), calibration=Calibration())
     header = read_header(log_path)
     _refuse_other_runs(job, header)
-    reducer, iterations = Reducer(header), _Iterations(header)
+    reducer, observer = Reducer(header), Observer(header)
     for window in windows(log_path):
         reducer.consume(window)
-        iterations.consume(window)
+        observer.consume(window)
     run = reducer.statistics()
     if len(run.counted_steps) < 2:
         raise InputError(f"{log_path}: {len(run.steps)} steps, {header.warmup_steps} of warm-up; must leave 2 or more")
+    measured = observer.observed(run)
     job = replace(_without_queues(job), steps=len(run.steps), warmup_steps=header.warmup_steps)
-    measured = _observed(run, iterations)
     with tempfile.TemporaryDirectory() as folder:
         workload = _played_again(log_path, Path(folder), job.seed)
         found, rounds = Calibration(), 1
         first = last = _simulated(job, workload, header)
         while (off := _off(measured, last)) > CLOSE_ENOUGH and rounds < MOST_ROUNDS:
-            found = _corrected(found, measured, last)
+            found = _corrected(found, measured, last, 1.0 if rounds == 1 else _DAMPING)
             last = _simulated(replace(job, calibration=found), workload, header)
             rounds += 1
             if progress is not None:
@@ -172,30 +131,29 @@ def _played_again(log_path: Path, folder: Path, seed: int) -> Workload:
 
 
 def _simulated(job: Job, workload: Workload, header: RunHeader) -> Observed:
-    iterations = _Iterations(header)
-    return _observed(simulate(job, workload, sinks=(iterations,)).statistics, iterations)
-
-
-def _observed(run: RunStatistics, iterations: _Iterations) -> Observed:
-    steps = run.counted_steps
-    training_s = sum(step.busy_s[Stage.TRAINING] for step in steps)
-    per_token_s = training_s / sum(step.tokens for step in steps)
-    return Observed(
-        work_s=iterations.mean_s(steps[0].begin_s) | {TRAINER: per_token_s},
-        step_s=fmean(step.duration_s for step in steps),
-    )
+    observer = Observer(header)
+    return observer.observed(simulate(job, workload, sinks=(observer,)).statistics)
 
 
 def _ratios(measured: Observed, simulated: Observed) -> dict[str, float]:
-    return {key: took_s / simulated.work_s[key] for key, took_s in measured.work_s.items() if key in simulated.work_s}
+    """By pool: measured over simulated iterations, where both had any."""
+    both = measured.iteration_s.keys() & simulated.iteration_s.keys()
+    return {pool: measured.iteration_s[pool] / simulated.iteration_s[pool] for pool in both}
 
 
 def _off(measured: Observed, simulated: Observed) -> float:
-    return max(abs(log(ratio)) for ratio in _ratios(measured, simulated).values())
+    ratios = [measured.training_s / simulated.training_s, *_ratios(measured, simulated).values()]
+    return max(abs(log(ratio)) for ratio in ratios)
 
 
-def _corrected(found: Calibration, measured: Observed, simulated: Observed) -> Calibration:
+def _corrected(found: Calibration, measured: Observed, simulated: Observed, power: float) -> Calibration:
     ratios = _ratios(measured, simulated)
-    trainer = found.trainer * ratios.pop(TRAINER)
-    engines = {pool: found.engines.get(pool, 1.0) * ratio for pool, ratio in ratios.items()}
-    return Calibration(engines=engines, trainer=trainer)
+    delays = {
+        name: max(0.0, getattr(found.weights, name) + took_s - simulated.movements_s.get(name, took_s))
+        for name, took_s in measured.movements_s.items()
+    }
+    return Calibration(
+        engines={pool: found.engines.get(pool, 1.0) * ratios[pool] ** power for pool in sorted(ratios)},
+        trainer=found.trainer * (measured.training_s / simulated.training_s) ** power,
+        weights=WeightDelays(**delays),
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rollart.catalog.load import Catalog
 from rollart.domain.batch import groups_per_batch
-from rollart.domain.calibration import Calibration
+from rollart.domain.calibration import Calibration, WeightDelays
 from rollart.domain.errors import InputError, ScenarioError
 from rollart.domain.execution import ExecutionSettings
 from rollart.domain.job import Job, Precision
@@ -19,7 +19,7 @@ from rollart.scenario.hardware import cluster_of, model_of, models_of
 from rollart.scenario.placement_checks import placement_problems
 from rollart.scenario.placing import placement_of
 from rollart.scenario.problems import Problem, check_form, scenario_error
-from rollart.scenario.sections.document import ScenarioFile
+from rollart.scenario.sections.document import CalibrationSection, ScenarioFile
 from rollart.scenario.sections.plan import PlanFile, PolicySection
 from rollart.scenario.split import simple_split
 from rollart.scenario.work import tasks_of, training_of
@@ -134,7 +134,7 @@ class Scenario:
             plan=Plan(placement=placement, policy=policy_of(document.policy)),
             precision=precision,
             costs=document.costs,
-            calibration=Calibration(**document.calibration.model_dump()),
+            calibration=calibration_of(document.calibration),
             faults=faults_of(document.faults, self.folder),
             steps=document.steps,
             warmup_steps=document.warmup_steps,
@@ -162,3 +162,10 @@ class Scenario:
 def policy_of(section: PolicySection) -> PolicySpec:
     """The policy: a preset with the parts that the section changes. Raises ScenarioError."""
     return resolve(section.preset, section.overrides())
+
+
+def calibration_of(section: CalibrationSection) -> Calibration:
+    """Factors and delays that the section names."""
+    return Calibration(
+        engines=section.engines, trainer=section.trainer, weights=WeightDelays(**section.weights.model_dump())
+    )

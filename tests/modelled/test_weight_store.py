@@ -3,6 +3,7 @@
 import pytest
 
 from rollart.costs.weights import gather_convert_s, transfer_s
+from rollart.domain.calibration import WeightDelays
 from rollart.domain.cluster import Link
 from rollart.domain.commands import PullWeights, PushWeights, UpdateEngine, WeightSource
 from rollart.domain.events import WeightsPulled, WeightsPushed
@@ -11,6 +12,7 @@ from rollart.sim.clock import SimulatedClock
 from tests.modelled.toys import DEVICE, LINK
 from tests.sim.runs import Bench
 
+NO_DELAYS = WeightDelays()
 GATHER_S = gather_convert_s(2e9)
 
 
@@ -20,9 +22,9 @@ def site(**fields):
 
 
 class Stand(Bench):
-    def __init__(self, *sites):
+    def __init__(self, *sites, delays=NO_DELAYS):
         super().__init__()
-        self.store = WeightStore(sites or (site(),), 2e9, LINK, 1, self.clock, self.report)
+        self.store = WeightStore(sites or (site(),), 2e9, LINK, 1, delays, self.clock, self.report)
 
     def push(self, time_s, command, *, broadcast=False):
         order = PushWeights(id=command, version=1, broadcast=broadcast)
@@ -43,6 +45,17 @@ def test_a_push_gathers_and_then_sends():
     stand.push(1.0, 0)
     assert stand.run() == [(pytest.approx(1.0 + GATHER_S + 2.0), WeightsPushed(command_id=0, version=1))]
     assert (stand.store.bytes, stand.store.busy_s) == (2e9, pytest.approx(GATHER_S + 2.0))
+
+
+def test_what_software_adds_comes_on_top_of_every_movement():
+    delays = WeightDelays(push_s=0.5, pull_s=0.25, update_s=0.125)
+    stand = Stand(delays=delays)
+    stand.push(0.0, 0)
+    stand.pull(100.0, 1)
+    pushed, pulled = stand.run()
+    assert (pushed[0], pulled[0]) == (pytest.approx(GATHER_S + 2.5), 102.25)
+    order = UpdateEngine(id=0, engine=0, incarnation=0, version=1, source=WeightSource.HOST)
+    assert stand.store.update_s(order) == update_s(WeightSource.HOST) + 0.125
 
 
 def test_a_pull_of_what_is_there_takes_its_transfer():
@@ -126,7 +139,7 @@ def test_releasing_memory_moves_the_weights_to_the_host():
 def test_publishers_share_the_gathering():
     clock = SimulatedClock()
     sent_s = []
-    store = WeightStore((site(),), 2e9, LINK, 4, clock, lambda _: sent_s.append(clock.now))
+    store = WeightStore((site(),), 2e9, LINK, 4, NO_DELAYS, clock, lambda _: sent_s.append(clock.now))
     store.push(PushWeights(id=0, version=1, broadcast=False))
     clock.after(1e3, lambda _: clock.stop(), None)
     clock.run()

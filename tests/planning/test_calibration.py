@@ -15,7 +15,7 @@ STEPS = "steps=10"
 def slow_run(tmp_path_factory):
     """The folder of a run whose engines and trainer took several times what the scenario's costs say."""
     folder = tmp_path_factory.mktemp("calibration") / "run"
-    factors = "calibration={engines: {turns: 6, answers: 4}, trainer: 9}"
+    factors = "calibration={engines: {turns: 6, answers: 4}, trainer: 9, weights: {pull_s: 0.05, update_s: 0.02}}"
     api.run(api.load_scenario(LAPTOP, [STEPS, factors]), out=folder, fake=api.FakeTime(speed=None))
     return folder
 
@@ -25,6 +25,8 @@ def test_the_factors_of_a_run_are_found(slow_run):
     assert report.converged
     assert report.calibration.engines == pytest.approx({"turns": 6.0, "answers": 4.0}, rel=0.15)
     assert report.calibration.trainer == pytest.approx(9.0, rel=0.05)
+    weights = report.calibration.weights
+    assert (weights.push_s, weights.pull_s, weights.update_s) == pytest.approx((0.0, 0.05, 0.02), abs=0.005)
     assert report.after.step_s == pytest.approx(report.measured.step_s, rel=0.1)
     assert report.before.step_s < 0.5 * report.measured.step_s
 

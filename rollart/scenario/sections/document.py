@@ -62,11 +62,22 @@ class FaultsSection(Section):
         return self
 
 
+class WeightDelaysSection(Section):
+    """Seconds that software adds to what moving the weights takes."""
+
+    push_s: NonNegative = Field(default=0.0, description="To a push")
+    pull_s: NonNegative = Field(default=0.0, description="To the pull of an engine's host")
+    update_s: NonNegative = Field(default=0.0, description="To installing a version on an engine")
+
+
 class CalibrationSection(Section):
     """Factors on modelled times, as `rollart calibrate` measures them in a run."""
 
     engines: dict[Name, Factor] = Field(default={}, description="By pool: factor on the iteration times of its engines")
     trainer: Factor = Field(default=1.0, description="Factor on the time of a training step")
+    weights: WeightDelaysSection = Field(
+        default=WeightDelaysSection(), description="What software adds to the movement of weights"
+    )
 
 
 class ScenarioFile(Section):
