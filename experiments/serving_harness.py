@@ -56,8 +56,8 @@ SERVER_BUDGET = 8192
 SERIES = "2026_"
 """How the ids of one family of measurements begin."""
 HARNESS = {
-    # As the scripts of that public benchmark have it: lengths from [0.8, 1.0] of the nominal.
-    SERIES: Harness(length_range=0.8),
+    # As the scripts of that public benchmark have it: lengths from [0.8, 1.0] of the nominal, large prefills in SGLang.
+    SERIES: Harness(length_range=0.8, budget=lambda point: 32768 if point.backend == "sglang" else SERVER_BUDGET),
     # As the public rules of the tool that took these points set engines up: vLLM's budget, and SGLang's from 0.5.3 on
     # (for 0.5.1 its option to mix is misspelled).
     "Qwen3-32B vllm": Harness(budget=lambda point: point.input_tokens + point.concurrency + 1500),
