@@ -3,10 +3,21 @@ from pathlib import Path
 
 from experiments.serving_harness import HARNESS, SERIES, Harness, composes_ahead, read_points
 
-COLUMNS = (
-    "id backend backend_version model_path system precision mode isl osl tp_size "
-    "silicon_ttft_ms silicon_tpot_ms concurrency"
-).split()
+COLUMNS = [
+    "id",
+    "backend",
+    "backend_version",
+    "model_path",
+    "system",
+    "precision",
+    "mode",
+    "isl",
+    "osl",
+    "tp_size",
+    "silicon_ttft_ms",
+    "silicon_tpot_ms",
+    "concurrency",
+]
 
 
 def written(path: Path, **changes: str) -> Path:
