@@ -3,35 +3,28 @@ from pathlib import Path
 
 from experiments.serving_harness import HARNESS, SERIES, Harness, composes_ahead, read_points
 
-COLUMNS = [
-    "id",
-    "backend",
-    "backend_version",
-    "model_path",
-    "system",
-    "precision",
-    "mode",
-    "isl",
-    "osl",
-    "tp_size",
-    "silicon_ttft_ms",
-    "silicon_tpot_ms",
-    "concurrency",
-]
+FIRST = {
+    "id": "a",
+    "backend": "vllm",
+    "backend_version": "0.12.0",
+    "model_path": "Qwen/Qwen3-32B",
+    "system": "h100_sxm",
+    "precision": "",
+    "mode": "agg",
+    "isl": "4096",
+    "osl": "128",
+    "tp_size": "8",
+    "silicon_ttft_ms": "300",
+    "silicon_tpot_ms": "9.5",
+    "concurrency": "16",
+}
 
 
 def written(path: Path, **changes: str) -> Path:
-    row = dict(
-        zip(
-            COLUMNS,
-            ("a", "vllm", "0.12.0", "Qwen/Qwen3-32B", "h100_sxm", "", "agg", "4096", "128", "8", "300", "9.5", "16"),
-            strict=True,
-        )
-    )
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, row)
+        writer = csv.DictWriter(file, FIRST)
         writer.writeheader()
-        writer.writerows([row | changes, row | {"mode": "disagg"}])
+        writer.writerows([FIRST | changes, FIRST | {"mode": "disagg"}])
     return path
 
 
