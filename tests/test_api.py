@@ -30,6 +30,7 @@ def folder(scenario, tmp_path_factory):
 
 def test_the_public_names_are_these():
     assert sorted(api.__all__) == [
+        "CalibrationReport",
         "CheckReport",
         "FakeTime",
         "PlanOptions",
@@ -38,6 +39,7 @@ def test_the_public_names_are_these():
         "Scenario",
         "SensitivityTable",
         "bench",
+        "calibrate",
         "check",
         "compare",
         "load_scenario",

@@ -31,7 +31,9 @@ class Reduction(StrEnum):
     TOKEN = "token"
     """Every generated token of the batch counts alike."""
     SEQUENCE = "sequence"
-    """Every trajectory counts alike."""
+    """Every trajectory counts alike, so tokens of short ones count more."""
+    TASK = "task"
+    """Every token of a task counts alike, and the tokens of a task together as much as its trajectories are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

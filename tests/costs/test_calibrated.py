@@ -17,7 +17,7 @@ def costs_of(*settings):
 
 
 def test_times_are_scaled_and_sizes_are_not():
-    plain, trainer = costs_of()
+    plain, trainer = costs_of("calibration={}")
     slow, slow_trainer = costs_of("calibration={engines: {turns: 3}, trainer: 5}")
     before, after = plain.decode(8, 400), slow.decode(8, 400)
     assert after == pytest.approx((3 * before.base_s, 3 * before.per_token_s, before.limit_tokens))

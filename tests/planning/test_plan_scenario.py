@@ -13,7 +13,7 @@ LAPTOP = Path(__file__).resolve().parents[2] / "experiments/scenarios/laptop.yam
 
 @pytest.fixture(scope="module")
 def scenario():
-    return load_scenario(LAPTOP, ["training.batch_size=16"])
+    return load_scenario(LAPTOP, ["training.batch_size=16", "calibration={}"])
 
 
 def options(tmp_path, **changes):

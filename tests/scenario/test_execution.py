@@ -33,7 +33,7 @@ def test_the_sections_become_settings():
     assert settings.model_fields["hidden_size"] == 64
     learning = settings.learning
     assert (learning.proximal, learning.advantage_scale) == (Proximal.RECOMPUTED, AdvantageScale.TASK)
-    assert learning.reduction is Reduction.SEQUENCE
+    assert learning.reduction is Reduction.TASK
 
 
 def test_a_scenario_for_simulations_alone_says_so():

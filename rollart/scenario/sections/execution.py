@@ -92,8 +92,10 @@ class LearningSection(Section):
         default="group", description="What a difference to the group's mean is divided by: a deviation, or nothing"
     )
     deviation_floor: Positive = Field(default=0.1, description="Smallest deviation that is divided by")
-    reduction: Literal["token", "sequence"] = Field(
-        default="token", description="Whether every token or every trajectory counts alike"
+    reduction: Literal["token", "sequence", "task"] = Field(
+        default="token",
+        description="What counts alike: every token; every trajectory; every token of a task, and every task by its "
+        "trajectories",
     )
     shuffle_rewards: bool = Field(default=False, description="Permute rewards in each batch: a control that must fail")
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rollart.domain.execution import Learning, Reduction
+from rollart.exec.real.trainer.advantages import with_advantages
 from rollart.exec.real.trainer.learner import Learner, effective_sizes, rate_share, token_weights
 from rollart.exec.real.trainer.rows import Row
 from tests.exec.real.models import tiny_policy
@@ -109,6 +110,38 @@ def test_weights_add_up_to_one():
     for reduction in Reduction:
         weights = token_weights(batch, reduction)
         assert sum(weights[id(row)] * row.made_tokens for row in batch) == pytest.approx(1.0)
+
+
+def test_by_task_tokens_of_a_task_count_alike_and_tasks_by_their_trajectories():
+    batch = rows(3)
+    weights = token_weights(batch, Reduction.TASK)
+    masked = [row for row in batch if row.task == "masked"]
+    assert len({weights[id(row)] for row in masked}) == 1
+    assert sum(weights[id(row)] * row.made_tokens for row in masked) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("reduction", "pushed"), [(Reduction.TASK, 0.0), (Reduction.TOKEN, 0.0), (Reduction.SEQUENCE, -1.0)]
+)
+def test_a_step_in_common_is_pushed_only_where_short_trajectories_weigh_more(reduction, pushed):
+    """Of a group whose members begin alike, the one that fails does so after two tokens, the other takes eight."""
+    rewards, lengths = (1.0, 0.0), (8, 2)
+    group = [
+        Row(
+            task="walk",
+            group=0,
+            tokens=[3] * (length + 1),
+            made=[False] + [True] * length,
+            logprobs=[0.0] * (length + 1),
+            versions=[-1] + [0] * length,
+            reward=reward,
+        )
+        for reward, length in zip(rewards, lengths, strict=True)
+    ]
+    members = with_advantages(group, Learning())
+    weights = token_weights(members, reduction)
+    push = sum(weights[id(row)] * row.advantage for row in members)
+    assert push == pytest.approx(0.0, abs=1e-12) if pushed == 0.0 else push < 0.0
 
 
 def test_the_learning_rate_rises_and_falls():

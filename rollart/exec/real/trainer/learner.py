@@ -1,7 +1,7 @@
 """One rank of the trainer: turns rows into one optimiser step, and tells what a user watches."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -171,11 +171,18 @@ def rate_share(step: int, steps: int, learning: Learning) -> float:
 
 
 def token_weights(rows: Sequence[Row], reduction: Reduction) -> dict[int, float]:
-    """Weight of each generated token of a row, by the row's identity; the weights of a batch's tokens add up to 1."""
-    if reduction is Reduction.TOKEN:
-        weight = 1.0 / max(1, sum(row.made_tokens for row in rows))
-        return {id(row): weight for row in rows}
-    return {id(row): 1.0 / (len(rows) * max(1, row.made_tokens)) for row in rows}
+    """Weight of each generated token of a row, by the row's identity; the weights of a batch's tokens add up to 1.
+
+    With weights by sequence, a step that trajectories of a group have in common is pushed away from where the failed
+    ones among them are shorter: advantages add up to 0 over a group, but not when short ones weigh more.
+    """
+    if reduction is Reduction.SEQUENCE:
+        return {id(row): 1.0 / (len(rows) * max(1, row.made_tokens)) for row in rows}
+    kind = {id(row): row.task if reduction is Reduction.TASK else "" for row in rows}
+    made, members = Counter[str](), Counter(kind.values())
+    for row in rows:
+        made[kind[id(row)]] += row.made_tokens
+    return {row: members[each] / len(rows) / max(1, made[each]) for row, each in kind.items()}
 
 
 def effective_sizes(ratios: torch.Tensor, lags: torch.Tensor) -> dict[str, float]:
