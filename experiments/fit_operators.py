@@ -49,6 +49,7 @@ LAUNCHED_BOUNDS = PEAKS | {"floor_s": (1e-7, 1e-5)}
 MAPPED_BOUNDS = PEAKS | {"bandwidth": (0.65, 1.0), "skew": (0.3, 1.0)}
 """Rows with balanced experts, which are all read, reach 0.68 to 0.70 of the bandwidth on the three devices."""
 COLLECTIVE_START = formulas.CollectiveFit(1e-5, 0.7, 1.0)
+ALL_REDUCE_START = formulas.AllReduceFit(5e-6, 0.6, 1e-5, 0.7, 6e-5, 0.9)
 
 
 class Problem(NamedTuple):
@@ -171,10 +172,13 @@ def collective_problems(chip: Chip, tables: dict[str, Table]) -> Iterator[Proble
                 table = custom.where(custom["backend"] == "vllm_graph")
 
             def seconds(fit: Any, t: Table, kind: str = kind, ranks: int = ranks) -> Any:
+                if kind == "all_reduce":
+                    return formulas.all_reduce_s(fit, chip, 2.0 * t["message_size"], ranks)
                 return formulas.collective_s(fit, chip, kind, 2.0 * t["message_size"], ranks)
 
             rows = table.where(table["num_gpus"] == ranks)
-            yield Problem(kind, str(ranks), rows, ("num_gpus",), COLLECTIVE_START, seconds)
+            start = ALL_REDUCE_START if kind == "all_reduce" else COLLECTIVE_START
+            yield Problem(kind, str(ranks), rows, ("num_gpus",), start, seconds)
 
 
 def fitted(problem: Problem, rows: Table, chance: np.random.Generator) -> Any:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rollart.catalog.load import devices
 from rollart.costs.operators import formulas
 from rollart.costs.operators.chip import Chip
-from rollart.costs.operators.formulas import CollectiveFit, DecodeFit, ExpertFit, GemmFit, PrefillFit
+from rollart.costs.operators.formulas import AllReduceFit, CollectiveFit, DecodeFit, ExpertFit, GemmFit, PrefillFit
 from rollart.domain.errors import InputError
 
 H100 = Chip(device=devices()["H100"], l2_bytes=50e6, multiprocessors=132)
@@ -142,10 +142,20 @@ def test_the_fullest_rank_is_above_the_mean():
 
 def test_a_collective_is_latency_then_the_link():
     fit = CollectiveFit(latency_s=1e-5, link=0.8, blend=SHARP)
-    assert formulas.collective_s(fit, H100, "all_reduce", 1e3, 8) == pytest.approx(1e-5)
-    sent = 2 * 7 / 8 * 1e9
-    assert formulas.collective_s(fit, H100, "all_reduce", 1e9, 8) == pytest.approx(sent / (0.8 * 450e9))
-    assert formulas.collective_s(fit, H100, "all_gather", 1e9, 8) == pytest.approx(sent / 2 / (0.8 * 450e9))
+    assert formulas.collective_s(fit, H100, "all_gather", 1e3, 8) == pytest.approx(1e-5)
+    sent = 7 / 8 * 1e9
+    assert formulas.collective_s(fit, H100, "all_gather", 1e9, 8) == pytest.approx(sent / (0.8 * 450e9))
+
+
+def test_an_all_reduce_goes_the_fastest_way():
+    """At once each device reads 7 whole messages, else 2 * 7/8 of one; a library starts late and is faster then."""
+    fit = AllReduceFit(once_s=4e-6, once_link=0.6, twice_s=1e-5, twice_link=0.7, large_s=1e-4, large_link=0.9)
+    few, more, most = (float(formulas.all_reduce_s(fit, H100, size, 8)) for size in (1e4, 4e6, 1e9))
+    assert few == pytest.approx(4e-6 + 7e4 / (0.6 * 450e9))
+    assert more == pytest.approx(1e-5 + 1.75 * 4e6 / (0.7 * 450e9))
+    assert most == pytest.approx(1e-4 + 1.75e9 / (0.9 * 450e9))
+    sizes = np.geomspace(1, 1e9, 400)
+    assert (np.diff(formulas.all_reduce_s(fit, H100, sizes, 8)) > 0).all()
 
 
 @settings(max_examples=60, deadline=None)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from rollart.costs.operators.chip import Chip
-from rollart.costs.operators.formulas import CollectiveFit, DecodeFit, ExpertFit, GemmFit, PrefillFit
+from rollart.costs.operators.formulas import AllReduceFit, CollectiveFit, DecodeFit, ExpertFit, GemmFit, PrefillFit
 from rollart.domain.device import Device
 from rollart.domain.errors import InputError
 
@@ -24,6 +24,7 @@ FORMS: Mapping[str, Any] = {
     "prefill": PrefillFit,
     "experts": ExpertFit,
     **dict.fromkeys(COLLECTIVES, CollectiveFit),
+    "all_reduce": AllReduceFit,
 }
 _STAND_INS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "gemm": {"fp8_block": ("fp8", "bf16"), "fp8": ("bf16",), "int4": ("bf16",), "mxfp4": ("bf16",), "nvfp4": ("fp8",)},

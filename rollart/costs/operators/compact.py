@@ -63,6 +63,8 @@ class CompactOperators:
         """Formula of a collective; a number of ranks that was not measured takes the next larger one's coefficients."""
         ranks = next((count for count in _MEASURED_RANKS if count >= devices), _MEASURED_RANKS[-1])
         fit = self._form(kind, str(ranks))
+        if kind == "all_reduce":
+            return _array(formulas.all_reduce_s(fit, self.chip, message_bytes, devices))
         return _array(formulas.collective_s(fit, self.chip, kind, message_bytes, devices))
 
     def standing(self, operator: str, precision: str) -> Standing:

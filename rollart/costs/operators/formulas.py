@@ -101,6 +101,23 @@ class CollectiveFit(NamedTuple):
     blend: float
 
 
+class AllReduceFit(NamedTuple):
+    """Coefficients of an all-reduce over a number of devices, by the ways to do it; the fastest is taken.
+
+    Each way has a fixed time and a reached part of the link's bandwidth.
+    """
+
+    once_s: float
+    once_link: float
+    """Each device reads the whole message of every other one."""
+    twice_s: float
+    twice_link: float
+    """Each device sums its share, then all read the sums: two rounds, fewer bytes."""
+    large_s: float
+    large_link: float
+    """As `twice`, in the library for large messages (NCCL), which starts later; above 1 where the switch sums."""
+
+
 def blended(first: Any, second: Any, blend: float) -> Any:
     """The blend of two times that overlap in part; scaled so that a high power does not underflow."""
     most = np.maximum(first, second)
@@ -211,7 +228,16 @@ BYTES_ON_THE_LINK = {
 """Bytes that each device sends per byte of the message, as a ring does it."""
 
 
+def all_reduce_s(fit: AllReduceFit, chip: Chip, message_bytes: Any, devices: int) -> Any:
+    """One all-reduce of a message by the fastest way."""
+    whole = message_bytes * (devices - 1.0) / chip.link
+    shares = message_bytes * BYTES_ON_THE_LINK["all_reduce"](devices) / chip.link
+    once = fit.once_s + whole / fit.once_link
+    twice = fit.twice_s + shares / fit.twice_link
+    return np.minimum(np.minimum(once, twice), fit.large_s + shares / fit.large_link)
+
+
 def collective_s(fit: CollectiveFit, chip: Chip, kind: str, message_bytes: Any, devices: int) -> Any:
-    """One collective of a message (the whole of it, over all ranks)."""
+    """One collective of a message (the whole of it, over all ranks), other than an all-reduce."""
     sent = message_bytes * BYTES_ON_THE_LINK[kind](devices)
     return blended(fit.latency_s, sent / (chip.link * fit.link), fit.blend)
