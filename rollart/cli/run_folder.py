@@ -20,11 +20,14 @@ def parent_folder(out: Path | None, scenario: str) -> Path:
 
 
 def prepare(folder: Path) -> Path:
-    """Make the folder; OutputError if it cannot be written, or holds something that is not a run."""
+    """Check the folder, which is as it was afterwards; OutputError if it can't be written, or holds what is no run."""
+    existed = folder.is_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # What a run that was stopped left behind starts with .part.
         held = {entry.name for entry in folder.iterdir() if not entry.name.startswith(".part")}
+        if not existed:
+            folder.rmdir()
     except OSError as error:
         raise OutputError(
             f"{folder}: cannot be written: {error.strerror or error}; choose another folder with -o"

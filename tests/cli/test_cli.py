@@ -60,6 +60,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
             raise CapacityError("too big")
         if options["progress"]:
             options["progress"](1, 2)
+        options["out"].mkdir(parents=True, exist_ok=True)
         (options["out"] / "summary.json").write_text("{}")
         mean_s = {"rollart": 10.0, "sync+": 20.0}.get(job.plan.policy.name, 15.0) + job.seed
         return SimpleNamespace(summary=summary(job.plan.policy.name, job.seed, job.steps, mean_s))

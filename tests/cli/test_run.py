@@ -88,6 +88,13 @@ def test_wrong_options_are_refused(tmp_path, fake, words, message):
     assert message in " ".join(result.output.split())
 
 
+def test_what_cannot_start_leaves_no_folder(tmp_path, fake):
+    result = invoke(fake[0], "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "execution: is missing" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_there_must_be_something_to_resume(tmp_path, fake):
     result = invoke(*fake, "-o", tmp_path / "run", "--resume")
     assert result.exit_code == 1
