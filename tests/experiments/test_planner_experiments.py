@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.planner_instances import draw_instance
 from experiments.planner_money import point, workloads
 from experiments.planner_paper import Entry, table_lines
 from experiments.planner_random import summary, summary_lines
-from experiments.planner_tiny import Result, draw_instance, verdict_lines
+from experiments.planner_tiny import Result, verdict_lines
 from rollart import api
 from rollart.sched.placement.report import Candidate, Prediction
 

@@ -15,8 +15,7 @@ from rollart.sched.placement.rent import rented
 from rollart.workload.reshaped import AS_IT_IS, Reshape
 
 COUNTED_TRAJECTORIES = 256
-"""With fewer, the luck of a few long trajectories is larger than what plans differ by: the mean of four steps of 16
-trajectories varied by 11 % from seed to seed."""
+"""With fewer, the luck of a few long trajectories is larger than what good plans differ by."""
 MOST_STEPS = 16
 
 
