@@ -156,8 +156,10 @@ class CommandBook:
         if closes is None:
             return []
         trajectory = closes.ints("trajectory")
-        mask = np.isin(self.commands["code"], _ENVIRONMENT) & (self.commands["closed_s"] == OPEN)
-        row = np.flatnonzero(mask & np.isin(self.commands["trajectory"], trajectory))
+        # The open ones first: a step may have millions of commands, of which few are open.
+        row = np.flatnonzero(self.commands["closed_s"] == OPEN)
+        row = row[np.isin(self.commands["code"][row], _ENVIRONMENT)]
+        row = row[np.isin(self.commands["trajectory"][row], trajectory)]
 
         def place(trajectories: Array, seq: Array) -> Array:
             within: Array = np.maximum(seq - window.first_seq + 1, 0)
