@@ -44,13 +44,8 @@ STAGES = ("rollout", "training", "weights")
 
 def measured(data: ProblemData, plan: Plan, counted_steps: int) -> dict[str, Any]:
     """Predicted and simulated step time of a plan, and what may explain the difference."""
-    problem, began_s = data.problem, time.perf_counter()
-    expected = candidate_of(data.of_plan(plan), plan, Objective.STEP_TIME)
-    predicted_s = time.perf_counter() - began_s
-    found: dict[str, Any] = {**described(plan), "predict_wall_s": predicted_s}
-    if expected is not None:
-        found["predicted_s"] = expected.value
-        found["waits_for"] = expected.predicted.bottleneck
+    problem, found = data.problem, {**described(plan), **predicted(data, plan)}
+    began_s = time.perf_counter()
     trial = Trials(job=problem.job, counted_steps=counted_steps, counted_trajectories=0).of(plan, 0)
     try:
         statistics = simulate(trial.job, problem.workload).statistics
@@ -61,7 +56,18 @@ def measured(data: ProblemData, plan: Plan, counted_steps: int) -> dict[str, Any
         **found,
         **simulated(statistics),
         "sampled_tokens": float(lengths.mean()),
-        "simulate_wall_s": time.perf_counter() - began_s - predicted_s,
+        "simulate_wall_s": time.perf_counter() - began_s,
+    }
+
+
+def predicted(data: ProblemData, plan: Plan) -> dict[str, Any]:
+    """What the model expects of a plan; a step of None where it expects that nothing goes on."""
+    began_s = time.perf_counter()
+    expected = candidate_of(data.of_plan(plan), plan, Objective.STEP_TIME)
+    return {
+        "predicted_s": None if expected is None else expected.value,
+        "waits_for": None if expected is None else expected.predicted.bottleneck,
+        "predict_wall_s": time.perf_counter() - began_s,
     }
 
 
@@ -101,14 +107,14 @@ def pairs(results: Mapping[str, Mapping[str, Any]], stage: str = "") -> list[tup
     return [
         (one["predicted_s"], one["simulated_s"])
         for one in results.values()
-        if "predicted_s" in one and "simulated_s" in one and stage in ("", one["waits_for"])
+        if one.get("predicted_s") and "simulated_s" in one and stage in ("", one["waits_for"])
     ]
 
 
 def summary(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Rank correlation and errors, over all plans and by what they wait for."""
     found: dict[str, Any] = {"plans": len(results), "failed": sum("simulated_s" not in one for one in results.values())}
-    found["unpredicted"] = sum("predicted_s" not in one for one in results.values())
+    found["unpredicted"] = sum(not one.get("predicted_s") for one in results.values())
     for stage in ("", *STAGES):
         ratios = [predicted / simulated for predicted, simulated in pairs(results, stage)]
         if len(ratios) < 2:
@@ -149,7 +155,7 @@ def summary_lines(found: Mapping[str, Any]) -> list[str]:
 
 def worst_lines(results: Mapping[str, Mapping[str, Any]], count: int = 8) -> list[str]:
     """The plans that the model is farthest off for."""
-    both = [one for one in results.values() if "predicted_s" in one and "simulated_s" in one]
+    both = [one for one in results.values() if one.get("predicted_s") and "simulated_s" in one]
     both.sort(key=lambda one: -abs(np.log(one["predicted_s"] / one["simulated_s"])))
     lines = [
         "| trains | rolls out | predicted | simulated | ratio | stale | trained tokens over the sample's |",
@@ -192,6 +198,7 @@ def main() -> None:
     parser.add_argument("--counted", type=int, default=4, help="counted steps of a simulation")
     parser.add_argument("--part", type=int, default=1, help="divides the devices of each pool and the batch")
     parser.add_argument("--seed", type=int, default=0, help="of the plans that are drawn")
+    parser.add_argument("--again", action="store_true", help="predict again what is there, with the model as it is now")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--name", default="planner-random", help="of the files that are written")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="of processor time, then begin nothing new")
@@ -211,6 +218,8 @@ def main() -> None:
     generator, grid = np.random.default_rng(options.seed), ground_of(problem.job, problem.workload).grid
     for number in range(options.plans):
         plan = grid.drawn(generator)
+        if options.again and str(number) in pieces.results:
+            pieces.put(str(number), {**pieces.results[str(number)], **predicted(data, plan)})
         if pieces.wanted(str(number)):
             pieces.put(str(number), measured(data, plan, options.counted))
     found = summary(pieces.results)

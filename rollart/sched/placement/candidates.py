@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from rollart.domain.plan import Plan
 from rollart.domain.planning import Objective
+from rollart.sched.placement.crowding import crowded, without_caches
 from rollart.sched.placement.groups import fewest_groups
 from rollart.sched.placement.instance import Instance, instance
 from rollart.sched.placement.kinds import engine_kind
@@ -47,10 +48,27 @@ def candidate_for(answer: Answer, objective: Objective, oracle: Oracle) -> Candi
 
 def candidate_of(base: Instance, plan: Plan, objective: Objective) -> Candidate | None:
     """What the model expects of a plan; `base` has the demands under the plan's policy."""
+    own = _own_instance(base, plan)
+    expected = None if own is None else expect(own, plan)
+    if own is None or expected is None:
+        return None
+    predicted = _prediction(own, plan, expected)
+    if predicted.bottleneck == "rollout" and crowded(own, plan):
+        bare = without_caches(plan)
+        own = _own_instance(base, bare)
+        expected = None if own is None else expect(own, bare)
+        if own is None or expected is None:
+            return None
+        predicted = _prediction(own, plan, expected)
+    return Candidate(plan=plan, predicted=predicted, value=value_of(predicted, objective, base))
+
+
+def _own_instance(base: Instance, plan: Plan) -> Instance | None:
+    """The data with the plan's rollout groups as its kinds; None where an engine does not fit."""
     kinds = [engine_kind(base.job, group) for group in rollout_groups(plan)]
     if any(kind is None for kind in kinds):
         return None
-    own = instance(
+    return instance(
         replace(base.job, plan=plan),
         replace(base.rules, engines=(), tasks=()),
         plan.policy,
@@ -58,11 +76,6 @@ def candidate_of(base: Instance, plan: Plan, objective: Objective) -> Candidate 
         [kind for kind in kinds if kind is not None],
         list(base.demands),
     )
-    expected = expect(own, plan)
-    if expected is None:
-        return None
-    predicted = _prediction(own, plan, expected)
-    return Candidate(plan=plan, predicted=predicted, value=value_of(predicted, objective, base))
 
 
 def value_of(predicted: Prediction, objective: Objective, base: Instance) -> float:
