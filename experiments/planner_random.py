@@ -4,17 +4,18 @@
 
 96 H800 and 32 H20, Qwen3-32B, five tasks, batches of 512; or with `--part 4` a quarter of the devices and of the batch,
 where a simulation takes a quarter of the time. A plan is drawn from the grid: the trainer (pool, devices), a size of
-engine or none for each pool, and for each task one engine group or all of them, each uniformly; most are bad plans.
-Each is predicted by the model and simulated once, two steps of warm-up and `--counted` behind them, under seed 0.
-Kendall's tau and errors are printed, by what the step waits for; "beside it" is the median error once the median ratio,
-the luck of the batches that all plans share, is divided out. For the worst plans it is said what the simulation had:
-groups that were stale, and tokens of a trained trajectory. Writes planner-random.json after each plan (run it again to
-go on) and planner-random.png.
+engine or none for each pool, and for each task one engine group or all of them, each uniformly; most are bad plans, and
+none is taken twice. Each is predicted by the model and simulated once, two steps of warm-up and `--counted` behind
+them, under seed 0. Kendall's tau and errors are printed, by what the step waits for; "beside it" is the median error
+once the median ratio, the luck of the batches that all plans share, is divided out. For the worst plans it is said what
+the simulation had: groups that were stale, and tokens of a trained trajectory. Writes planner-random.json after each
+plan (run it again to go on) and planner-random.png.
 """
 
 import argparse
+import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -33,6 +34,7 @@ from rollart.planning.pieces import Pieces
 from rollart.report.figures.canvas import SERIES_COLOURS, label, new_figure, plain_logarithmic, save
 from rollart.runlog.statistics import RunStatistics
 from rollart.sched.placement.candidates import candidate_of
+from rollart.sched.placement.grid import PlanGrid
 from rollart.sched.placement.ground import ground_of
 from rollart.sched.placement.problem import Problem, ProblemData
 from rollart.sched.placement.trial import Trials
@@ -69,6 +71,18 @@ def predicted(data: ProblemData, plan: Plan) -> dict[str, Any]:
         "waits_for": None if expected is None else expected.predicted.bottleneck,
         "predict_wall_s": time.perf_counter() - began_s,
     }
+
+
+def distinct(grid: PlanGrid, generator: np.random.Generator, count: int) -> Iterator[tuple[int, Plan]]:
+    """So many different plans, each with its place among all that were drawn."""
+    seen: set[str] = set()
+    for number in itertools.count():
+        plan = grid.drawn(generator)
+        if str(described(plan)) not in seen:
+            seen.add(str(described(plan)))
+            yield number, plan
+        if len(seen) == count:
+            return
 
 
 def part_of(job: Job, part: int) -> Job:
@@ -216,8 +230,10 @@ def main() -> None:
     file = options.out / f"{options.name}.json"
     pieces = Pieces(file, config, version=api.code_version(), minutes=options.minutes)
     generator, grid = np.random.default_rng(options.seed), ground_of(problem.job, problem.workload).grid
-    for number in range(options.plans):
-        plan = grid.drawn(generator)
+    drawn = dict(distinct(grid, generator, options.plans))
+    for number in [key for key in pieces.results if int(key) not in drawn]:
+        del pieces.results[number]
+    for number, plan in drawn.items():
         if options.again and str(number) in pieces.results:
             pieces.put(str(number), {**pieces.results[str(number)], **predicted(data, plan)})
         if pieces.wanted(str(number)):
