@@ -33,7 +33,7 @@ from rollart.runlog.samples import Sample
 
 CALM_STEPS = 2
 """Training steps between a recovery and the next fault."""
-LONGEST_S = 150.0
+LONGEST_S = 300.0
 """A recovery that takes longer has failed."""
 
 

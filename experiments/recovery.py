@@ -3,9 +3,10 @@
     .venv/bin/python experiments/recovery.py --repetitions 10
 
 One real run of `laptop.yaml` (batch 32) in which, one after the other, an engine, an environment process and the
-trainer are killed with -9, an environment hangs (its time-out is 10 s), and a reward call fails (it is made again after
-1 s); then a run whose driver is killed with -9 and started again with `--resume`, again and again. Times count from the
-fault: *noticed*, when the controller learns of it, *recovered*, when
+trainer are killed with -9, an environment hangs (its time-out is 10 s, and no other episode is there to take its
+place), and a reward call fails (it is made again after 1 s); then a run whose driver is killed with -9 and started again
+with `--resume`, again and again. Times count from the fault: *noticed*, when the controller learns of it, *recovered*,
+when
 
     engine           the engine's next incarnation has generated a turn
     environments     every episode of the process that died is in its first turn again, or over
@@ -46,6 +47,12 @@ LAPTOP = ROOT / "experiments/scenarios/laptop.yaml"
 RESULT = ROOT / "experiments/results/recovery.json"
 SMALL = ["training.batch_size=32"]
 RECOVERY = "policy.recovery={checkpoint_every: 2, step_timeout_s: 10.0}"
+PATIENT = [
+    "policy.staleness={bound: 1000}",
+    "policy.admission={lookahead: 1, redundant_groups: 0.0}",
+    "policy.group={redundant_members: 0}",
+]
+"""Every episode is needed and none grows too old: else one that hangs is given up before its time-out."""
 DRIVER = "driver"
 MANY = 100_000
 """Steps of a run that is ended when all faults are over."""
@@ -81,6 +88,7 @@ def workers_die(kinds: Sequence[Fault], more: Sequence[str], times: Times) -> No
         hanging = {"environment": "frozenlake", "flag": str(folder / "hang")}
         settings = [
             *SMALL,
+            *PATIENT,
             *more,
             RECOVERY,
             f"steps={MANY}",
