@@ -4,9 +4,9 @@
 
 One real run of `laptop.yaml` (batch 32) in which, one after the other, an engine, an environment process and the
 trainer are killed with -9, an environment hangs (its time-out is 10 s, and no other episode is there to take its
-place), and a reward call fails (it is made again after 1 s); then a run whose driver is killed with -9 and started again
-with `--resume`, again and again. Times count from the fault: *noticed*, when the controller learns of it, *recovered*,
-when
+place), and a reward call fails (it is made again after 1 s); then a run whose driver is killed with -9 and started
+again with `--resume`, again and again. Times count from the fault: *noticed*, when the controller learns of it,
+*recovered*, when
 
     engine           the engine's next incarnation has generated a turn
     environments     every episode of the process that died is in its first turn again, or over
