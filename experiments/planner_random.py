@@ -188,7 +188,7 @@ def draw(path: Path, results: Mapping[str, Mapping[str, Any]]) -> None:
     """Predicted against simulated, coloured by what the step waits for."""
     found = summary(results)
     figure, axes = new_figure(
-        "Random plans of the paper's cluster: predicted against simulated step time"
+        "Random plans: predicted against simulated step time"
         + (f" (Kendall's tau {found['all']['kendall']:.2f})" if "all" in found else ""),
         height_px=650,
     )

@@ -203,6 +203,7 @@ def draw(path: Path, results: list[Result]) -> None:
     ):
         values = [getattr(result, name) / result.best for result in ordered]
         axes.plot(places, values, marker, color=colour, label=name if name != "planner" else "planner, simulated")
+    axes.set_xticks(list(places), [str(result.instance) for result in ordered])
     axes.axhline(1.0, color="black", linewidth=0.8)
     axes.axhline(1.05, color="#999999", linewidth=0.8, linestyle=":")
     axes.set_ylim(bottom=0)
