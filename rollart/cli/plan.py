@@ -33,6 +33,10 @@ def plan(
     ] = None,
     deadline: Annotated[float | None, typer.Option(min=0.0, help="Most seconds of a step.")] = None,
     time_limit: Annotated[float, typer.Option(min=1.0, help="Seconds for the optimiser.")] = 30.0,
+    judging_limit: Annotated[
+        float,
+        typer.Option(min=1.0, help="Seconds for simulations that judge; none is begun that would not end in time."),
+    ] = 120.0,
     top: Annotated[int, typer.Option(min=1, max=20, help="Plans that the simulator judges.")] = 4,
     seeds: Annotated[
         int, typer.Option(min=0, max=64, help="Most simulations of a plan in choosing; 0: the model alone decides.")
@@ -53,6 +57,7 @@ def plan(
     loaded = load_scenario(scenario, [*(settings or ()), *_settings(objective, budget, deadline)])
     options = api.PlanOptions(
         time_limit_s=time_limit,
+        judging_limit_s=judging_limit,
         top=top,
         repetitions=seeds,
         counted_steps=steps,

@@ -116,6 +116,8 @@ def _reasons(shown: Shown) -> Iterator[str]:
     judged = shown["judged"]
     if judged is not None:
         sure = "the ranking is clear" if judged["clear"] else "the ranking is not clear after all repetitions"
+        if judged["out_of_time"]:
+            sure = "time decided: some plans or repetitions were left out (--judging-limit)"
         alike = f", {judged['equally_good']} more equally good" if judged["equally_good"] else ""
         known = f" and {judged['remembered']} remembered" if judged["remembered"] else ""
         yield f"{sure}{alike}: {judged['simulated']} simulations{known}, {judged['wall_s']:.0f} s"

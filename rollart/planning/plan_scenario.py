@@ -12,7 +12,7 @@ from rollart.planning.memory import Memory, default_path
 from rollart.planning.report import PlanReport
 from rollart.scenario.planner_rules import rules_of
 from rollart.scenario.scenario import Scenario
-from rollart.sched.placement.judge import Judge
+from rollart.sched.placement.judge import Allowance, Judge
 from rollart.sched.placement.report import Candidate, SolveReport
 from rollart.sched.placement.sensitivity import predicted_sensitivity, simulated_sensitivity
 from rollart.sched.placement.simplified import simplified
@@ -38,7 +38,9 @@ class PlanOptions:
     objective: Objective | None = None
     limits: Limits | None = None
     time_limit_s: float = 30.0
-    """Of the optimiser; judging takes as long as it takes."""
+    """Of the optimiser."""
+    judging_limit_s: float = 120.0
+    """Of the simulations that judge: those that would not end in time are not begun."""
     top: int = 4
     """Plans that the simulator judges."""
     repetitions: int = 8
@@ -121,6 +123,7 @@ class _Planning:
             limits=self._limits,
             most_repetitions=self._options.repetitions,
             fresh_repetitions=self._options.fresh_repetitions,
+            allowance=self._allowance,
         )
         report = PlanReport(solved=solved, verdict=None, sensitivity=None, simulated=0, remembered=0, judged_s=0.0)
         if self._options.repetitions:
@@ -135,6 +138,11 @@ class _Planning:
             remembered=evaluate.asked - asked - new,
             judged_s=time.perf_counter() - began,
         )
+
+    def _allowance(self) -> Allowance:
+        limit_s = self._options.judging_limit_s
+        until_s = time.perf_counter() + limit_s
+        return Allowance(lambda: until_s - time.perf_counter(), limit_s)
 
     def _with_sensitivity(self, report: PlanReport, judge: Judge, evaluate: Evaluator) -> PlanReport:
         until_s = time.perf_counter() + self._options.time_limit_s

@@ -66,6 +66,7 @@ class PlanReport:
             else {
                 "clear": verdict.clear,
                 "equally_good": verdict.equally_good,
+                "out_of_time": verdict.out_of_time,
                 "simulated": self.simulated,
                 "remembered": self.remembered,
                 "wall_s": self.judged_s,

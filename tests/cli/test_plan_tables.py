@@ -48,7 +48,7 @@ def report(**changes: Any) -> dict[str, Any]:
         "floor": 150.0,
         "wall_s": 1.25,
         "binding": ["H800: all 96 are taken"],
-        "judged": {"clear": True, "equally_good": 0, "simulated": 7, "remembered": 4, "wall_s": 61.0},
+        "judged": {"clear": True, "equally_good": 0, "out_of_time": False, "simulated": 7, "remembered": 4, "wall_s": 61.0},
         "sensitivity": None,
         "alternatives": [candidate(185.0) | {"behind": 0.05}],
         **changes,

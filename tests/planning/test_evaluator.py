@@ -23,7 +23,7 @@ def scenario():
 
 def trials(scenario, *seeds):
     job = scenario.job()
-    return [Trials(job=job, counted_steps=2).of(job.plan, seed) for seed in seeds]
+    return [Trials(job=job, counted_steps=2, counted_trajectories=32).of(job.plan, seed) for seed in seeds]
 
 
 def test_outcomes_come_in_order_and_are_remembered(scenario, tmp_path):

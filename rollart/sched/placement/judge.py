@@ -6,10 +6,13 @@ After any other a plan leaves when it is worse than the leader beyond doubt (95 
 the worse half of three or more and probably worse (80 %). The end is one plan; or several that differ by less than
 matters; or the most repetitions, and then the verdict says that it is not clear. The winner is simulated again under
 seeds that had no part in choosing it.
+
+Where simulations are long, time decides: what the best plan of the model takes alone says how many others are judged,
+and a round that would not end in time is not begun. The verdict then says so.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rollart.domain.plan import Plan
@@ -55,11 +58,29 @@ class Verdict:
     fresh: tuple[Outcome, ...]
     """Of the winner, under fresh seeds."""
     simulations: int
+    out_of_time: bool = False
+    """Whether plans, rounds or fresh seeds were left out since there was no time for them."""
 
     @property
     def winner(self) -> Standing:
         """The plan that won."""
         return self.standings[0]
+
+
+@dataclass(slots=True)
+class Allowance:
+    """Time for simulations; `left_s` says how much of it there is."""
+
+    left_s: Callable[[], float]
+    whole_s: float
+    ran_out: bool = False
+
+    def covers(self, more: int, done: int) -> int:
+        """How many of `more` simulations there is time for, if they take as long as the `done` ones did."""
+        each_s = (self.whole_s - self.left_s()) / max(1, done)
+        affordable = more if each_s <= 0.0 else max(0, min(more, int(self.left_s() / each_s)))
+        self.ran_out = self.ran_out or affordable < more
+        return affordable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +92,32 @@ class Judge:
     limits: Limits = field(default_factory=Limits)
     most_repetitions: int = 8
     fresh_repetitions: int = 3
+    allowance: Callable[[], Allowance] | None = None
+    """Time for each verdict; None: as long as it takes."""
 
     def verdict(self, plans: Sequence[Plan], evaluate: Evaluate, surcharge: Sequence[float] = ()) -> Verdict:
         """Judge plans; `surcharge` is what their losses are multiplied by, for penalties that no simulation knows."""
-        race = _Race(self, plans, evaluate, surcharge or [1.0] * len(plans))
-        race.run()
+        allowance = self.allowance() if self.allowance is not None else None
+        first: Sequence[Outcome] = ()
+        if allowance is not None:
+            first = evaluate([self.trials.of(plans[0], 0)])
+            plans = plans[: 1 + allowance.covers(len(plans) - 1, 1)]
+        race = _Race(self, plans, evaluate, surcharge or [1.0] * len(plans), allowance)
+        race.run(first)
         ranked = race.ranked()
         winner = plans[ranked[0]]
-        fresh = evaluate([self.trials.of(winner, FRESH_SEED + n) for n in range(self.fresh_repetitions)])
+        again = self.fresh_repetitions
+        if allowance is not None:
+            again = min(again, max(1, allowance.covers(again, race.simulations)))
+        fresh = evaluate([self.trials.of(winner, FRESH_SEED + n) for n in range(again)])
         return Verdict(
             standings=tuple(race.standing(place) for place in ranked),
             places=tuple(ranked),
             clear=race.clear,
             equally_good=race.equally_good,
             fresh=tuple(fresh),
-            simulations=race.simulations + self.fresh_repetitions,
+            simulations=race.simulations + again,
+            out_of_time=allowance is not None and allowance.ran_out,
         )
 
     def loss(self, outcome: Outcome) -> float:
@@ -106,8 +138,16 @@ def _over(value: float, limit: float | None) -> bool:
 class _Race:
     """Plans by their places in the list that was handed in."""
 
-    def __init__(self, judge: Judge, plans: Sequence[Plan], evaluate: Evaluate, surcharge: Sequence[float]) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        plans: Sequence[Plan],
+        evaluate: Evaluate,
+        surcharge: Sequence[float],
+        allowance: Allowance | None,
+    ) -> None:
         self._judge = judge
+        self._allowance = allowance
         self._plans = plans
         self._evaluate = evaluate
         self._surcharge = surcharge
@@ -125,16 +165,26 @@ class _Race:
     def _staying(self) -> list[int]:
         return [place for place in range(len(self._plans)) if place not in self._left_in]
 
-    def run(self) -> None:
+    def run(self, first: Sequence[Outcome]) -> None:
+        """Until it is decided; `first` is what is known of the first plan."""
+        self._outcomes[0] += first
         most = self._judge.most_repetitions
         repetitions = 1
         while len(self._staying) > 1 or not self._round:
             self._simulate(repetitions)
             self._dismiss()
-            if self._settled() or repetitions >= most:
+            following = min(2 * repetitions, most)
+            if self._settled() or repetitions >= most or not self._has_time_for(following - repetitions):
                 break
-            repetitions = min(2 * repetitions, most)
+            repetitions = following
         self._conclude()
+
+    def _has_time_for(self, repetitions: int) -> bool:
+        """Whether all who stay can be simulated so many times more."""
+        if self._allowance is None or len(self._staying) == 1:
+            return True
+        more = len(self._staying) * repetitions
+        return self._allowance.covers(more, self.simulations) == more
 
     def _simulate(self, repetitions: int) -> None:
         """Bring everybody who stays to this number of repetitions."""

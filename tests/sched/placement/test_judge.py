@@ -9,7 +9,7 @@ import pytest
 
 from rollart.domain.planning import Limits, Objective
 from rollart.scenario.load import load_scenario
-from rollart.sched.placement.judge import FRESH_SEED, Judge
+from rollart.sched.placement.judge import FRESH_SEED, Allowance, Judge
 from rollart.sched.placement.trial import Outcome, Trials
 
 LAPTOP = Path(__file__).resolve().parents[3] / "experiments/scenarios/laptop.yaml"
@@ -156,3 +156,47 @@ def test_small_batches_are_simulated_for_more_steps(job, batch, counted):
     trial = Trials(job=small).of(small.plan, 0)
     assert trial.job.steps - trial.job.warmup_steps == counted
     assert Trials(job=small, counted_steps=20).of(small.plan, 0).job.steps == trial.job.warmup_steps + 20
+
+
+class Watch:
+    """A simulator whose simulations take `each_s`, one after the other, and the allowance that they use up."""
+
+    def __init__(self, each_s, limit_s):
+        self.each_s = each_s
+        self.limit_s = limit_s
+        self.time_s = 0.0
+        self.inner = Simulator(lambda place, seed: outcome(10.0 + 0.001 * place + 0.5 * ((seed + place) % 2)))
+        self.known = set()
+
+    def __call__(self, trials):
+        for trial in trials:
+            key = (trial.job.plan.placement.environment_slots, trial.job.seed)
+            self.time_s += 0.0 if key in self.known else self.each_s
+            self.known.add(key)
+        return self.inner(trials)
+
+    def allowance(self):
+        until_s = self.time_s + self.limit_s
+        return Allowance(lambda: until_s - self.time_s, self.limit_s)
+
+
+def judged(job, each_s, limit_s):
+    watch = Watch(each_s, limit_s)
+    judge = Judge(trials=Trials(job=job), allowance=watch.allowance)
+    return watch, judge.verdict(plans(job, 4), watch)
+
+
+def test_with_time_enough_nothing_is_left_out(job):
+    watch, verdict = judged(job, 1.0, 1000.0)
+    assert not verdict.out_of_time
+    assert len(verdict.places) == 4
+    assert len(verdict.fresh) == 3
+    assert watch.time_s < 1000.0
+
+
+@pytest.mark.parametrize(("limit_s", "plans_judged", "fresh"), [(1.0, 1, 1), (2.5, 2, 1), (4.0, 4, 1), (7.0, 4, 3)])
+def test_what_would_not_end_in_time_is_not_begun(job, limit_s, plans_judged, fresh):
+    watch, verdict = judged(job, 1.0, limit_s)
+    assert verdict.out_of_time
+    assert (len(verdict.places), len(verdict.fresh)) == (plans_judged, fresh)
+    assert watch.time_s <= limit_s + 1.0
