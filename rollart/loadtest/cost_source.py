@@ -10,6 +10,7 @@ from rollart.costs.roofline import RooflineEngine
 from rollart.costs.select import engine_costs
 from rollart.loadtest.expert_ranks import CostsOf
 from rollart.loadtest.mixed_attention import MixedAttention, reads_again
+from rollart.serving.config import known_scheduler
 
 _HOSTS = {
     # Asynchronous scheduling does the work for each request while the device runs; a fixed part stays exposed.
@@ -20,7 +21,7 @@ _HOSTS = {
 
 def host_of(scheduler: str, *, async_scheduling: bool = True) -> HostTime:
     """Host time of an engine by its scheduler, and whether that composes an iteration while another one runs."""
-    return _HOSTS.get((scheduler, async_scheduling)) or host_time(scheduler)
+    return _HOSTS.get((scheduler, async_scheduling)) or host_time(known_scheduler(scheduler))
 
 
 def costs_from(

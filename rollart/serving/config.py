@@ -8,6 +8,13 @@ SCHEDULERS = ("vllm", "sglang")
 """Whose rules an engine can follow."""
 
 
+def known_scheduler(name: str) -> str:
+    """The name; InputError lists the schedulers where it is none of them."""
+    if name not in SCHEDULERS:
+        raise InputError(f"engine scheduler {name!r} is not known; one of: {', '.join(SCHEDULERS)}")
+    return name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Limits of one engine, named as in vLLM.
@@ -53,9 +60,7 @@ class EngineConfig:
             )
 
     def _check_scheduler(self) -> None:
-        if self.scheduler not in SCHEDULERS:
-            raise InputError(f"engine scheduler {self.scheduler!r} is not known; one of: {', '.join(SCHEDULERS)}")
-        if self.scheduler == "sglang" and self.block_size != 1:
+        if known_scheduler(self.scheduler) == "sglang" and self.block_size != 1:
             raise InputError(
                 f"engine block_size is {self.block_size}; the sglang scheduler counts KV by the token: it must be 1"
             )
