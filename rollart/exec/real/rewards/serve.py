@@ -108,7 +108,11 @@ class ServeService:
 
     async def close(self) -> None:
         """Take the deployment back, and Serve itself where it was begun here; a cluster of our own ends anyway."""
-        if self._handle is not None and self._shared:
+        if self._handle is None:
+            return
+        # The handle's thread outlives Ray, and would begin a new one in order to report to it.
+        await self._handle.shutdown_async()
+        if self._shared:
             await asyncio.to_thread(self._take_back)
 
     def _take_back(self) -> None:
