@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rollart.domain.plan import Plan
 from rollart.domain.planning import Objective
-from rollart.sched.placement.crowding import crowded, without_caches
+from rollart.sched.placement.crowding import crowded
 from rollart.sched.placement.groups import fewest_groups
 from rollart.sched.placement.instance import Instance, instance
 from rollart.sched.placement.kinds import engine_kind
@@ -49,18 +49,16 @@ def candidate_for(answer: Answer, objective: Objective, oracle: Oracle) -> Candi
 def candidate_of(base: Instance, plan: Plan, objective: Objective) -> Candidate | None:
     """What the model expects of a plan; `base` has the demands under the plan's policy."""
     own = _own_instance(base, plan)
-    expected = None if own is None else expect(own, plan)
-    if own is None or expected is None:
-        return None
-    predicted = _prediction(own, plan, expected)
-    if predicted.bottleneck == "rollout" and crowded(own, plan):
-        bare = without_caches(plan)
-        own = _own_instance(base, bare)
-        expected = None if own is None else expect(own, bare)
-        if own is None or expected is None:
-            return None
-        predicted = _prediction(own, plan, expected)
-    return Candidate(plan=plan, predicted=predicted, value=value_of(predicted, objective, base))
+    found = None if own is None else _predicted(own, plan)
+    if own is not None and found is not None and found.bottleneck == "rollout":
+        found = _predicted(crowded(own, plan), plan)
+    return None if found is None else Candidate(plan=plan, predicted=found, value=value_of(found, objective, base))
+
+
+def _predicted(own: Instance, plan: Plan) -> Prediction | None:
+    """The prediction; None where the plan cannot go on at all."""
+    expected = expect(own, plan)
+    return None if expected is None else _prediction(own, plan, expected)
 
 
 def _own_instance(base: Instance, plan: Plan) -> Instance | None:

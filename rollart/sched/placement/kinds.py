@@ -28,6 +28,8 @@ class EngineKind:
     """Engines that the pool can have of it."""
     most: int
     """Of these, those that the rules allow."""
+    kept: float = 1.0
+    """Part of the histories that its prefix cache keeps, whatever the concurrency; 1: all, where the contexts fit."""
 
     @property
     def pool(self) -> str:

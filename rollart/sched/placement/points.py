@@ -70,8 +70,9 @@ def _alone(e: int, kind: EngineKind, d: int, demand: TaskDemand, batch: int) -> 
     resident = batch * demand.context_tokens
     if resident > costs.kv_capacity_tokens or batch > kind.group.max_num_seqs:
         return None
-    for cached in (True, False) if kind.group.prefix_caching else (False,):
-        prefill = new_tokens(kind, demand) if cached else demand.history_tokens
+    for kept in _kept(kind):
+        cached = kept == 1.0
+        prefill = kept * new_tokens(kind, demand) + (1.0 - kept) * demand.history_tokens
         work_s = demand.output_tokens * iteration_s(costs, batch, resident) / batch
         work_s += prefill * added_s(costs, batch, demand, prefill)
         concurrency = batch + demand.environment_s / work_s
@@ -90,6 +91,13 @@ def _alone(e: int, kind: EngineKind, d: int, demand: TaskDemand, batch: int) -> 
             cached=cached,
         )
     return None
+
+
+def _kept(kind: EngineKind) -> tuple[float, ...]:
+    """Parts of the histories that the cache may keep, the best first: all or none, or what a crowded cache keeps."""
+    if not kind.group.prefix_caching:
+        return (0.0,)
+    return (1.0, 0.0) if kind.kept == 1.0 else (kind.kept,)
 
 
 def _pair(

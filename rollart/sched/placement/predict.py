@@ -41,7 +41,7 @@ def expect(instance: Instance, plan: Plan) -> Expectation | None:
     fetched_s = fetch_s(instance.job, placement.trainer, [group.pool for group in groups], weight_bytes)
     loaded_s = max(kind.load_s for kind in instance.kinds)
     engines = tuple(group.engines for group in groups)
-    allowed = _allowed(plan, instance.demands, groups)
+    allowed = allowed_pairs(plan, instance.demands)
 
     def at(step_s: float, *, integer: bool) -> Balance | None:
         window_s = composition.window_s(step_s, trained_s, fetched_s, loaded_s)
@@ -91,9 +91,9 @@ def _shortest(
     return high_s, found
 
 
-def _allowed(plan: Plan, demands: tuple[TaskDemand, ...], groups: list[EngineGroup]) -> frozenset[tuple[int, int]]:
-    """Which task may go to which group: where the affinity says, prefill engines aside."""
-    affinity = plan.placement.affinity
+def allowed_pairs(plan: Plan, demands: tuple[TaskDemand, ...]) -> frozenset[tuple[int, int]]:
+    """Which task may go to which rollout group: where the affinity says, prefill engines aside."""
+    affinity, groups = plan.placement.affinity, rollout_groups(plan)
     pairs = set()
     for d, demand in enumerate(demands):
         names = affinity.get(demand.task.name, affinity.get("default"))
