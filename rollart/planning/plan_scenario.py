@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from rollart.domain.job import Job
+from rollart.domain.plan import Plan
 from rollart.domain.planning import Limits, Objective
 from rollart.planning.evaluator import Evaluator, Progress, Workers
 from rollart.planning.memory import Memory, default_path
@@ -13,6 +14,7 @@ from rollart.planning.report import PlanReport
 from rollart.scenario.planner_rules import rules_of
 from rollart.scenario.scenario import Scenario
 from rollart.sched.placement.judge import Allowance, Judge
+from rollart.sched.placement.narrowed import FAR, narrowed
 from rollart.sched.placement.report import Candidate, SolveReport
 from rollart.sched.placement.sensitivity import predicted_sensitivity, simulated_sensitivity
 from rollart.sched.placement.simplified import simplified
@@ -106,13 +108,27 @@ class _Planning:
         )
 
     def with_simpler(self, solved: SolveReport) -> SolveReport:
-        """A solution with one candidate more, last: the best one with fewer engine groups, where there is such."""
-        plan = simplified(solved.best.plan)
-        if plan is None or not self._options.repetitions:
+        """A solution with up to two candidates more, last: the best with fewer engine groups, and on a pool less."""
+        if not self._options.repetitions:
             return solved
+        best = solved.best
+        merged = simplified(best.plan)
+        ruled = self._rules.engines or self._rules.tasks
+        fewer_groups = self._predicted([] if merged is None else [merged])
+        fewer_pools = self._predicted([] if ruled else list(narrowed(best.plan)))
+        near = [one for one in fewer_pools if self._behind(one, best) < FAR]
+        near.sort(key=lambda one: self._behind(one, best))
+        return replace(solved, candidates=(*solved.candidates, *fewer_groups, *near[:1]))
+
+    def _predicted(self, plans: list[Plan]) -> list[Candidate]:
         problem = Problem(job=self.job, workload=self._workload, rules=self._rules)
-        simpler = predict(problem, plan, self._objective)
-        return solved if simpler is None else replace(solved, candidates=(*solved.candidates, simpler))
+        found = (predict(problem, plan, self._objective) for plan in plans)
+        return [one for one in found if one is not None]
+
+    def _behind(self, candidate: Candidate, best: Candidate) -> float:
+        """So many times as bad as the best."""
+        ratio = candidate.value / best.value
+        return 1.0 / ratio if self._objective.maximised else ratio
 
     def report(self, solved: SolveReport, evaluate: Evaluator) -> PlanReport:
         """Judge the candidates of a solution and look at other worlds, as far as the options say."""

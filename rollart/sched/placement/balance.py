@@ -12,6 +12,9 @@ from rollart.sched.placement.families import Block, Draft, Terms, add_engines, a
 from rollart.sched.placement.instance import Instance
 from rollart.sched.placement.program import Program, Variable
 
+_ROUGHLY = 0.05
+"""Relative gap of how many batches are fed beyond one, or short of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLoad:
@@ -69,12 +72,21 @@ def balance(
             _one_batch(program, at, count)
     for add in (add_flow, add_engines, add_environments, add_links):
         add(draft)
-    if program.solve([(draft.batches, 1.0)], maximise=True) is None:
+    if not _feeds_most(program, draft.batches):
         return None
     return Balance(
         batches=draft.batches.solution_value(),
         loads=tuple(_load(draft, kind, count) for kind, count in enumerate(engines)),
     )
+
+
+def _feeds_most(program: Program, batches: Variable) -> bool:
+    """Solve for the most batches: to the last where it decides whether one is fed, else roughly (that takes long)."""
+    most = [(batches, 1.0)]
+    found = program.solve(most, maximise=True, gap=_ROUGHLY)
+    if found is not None and found.value < 1.0 <= found.bound:
+        found = program.solve(most, maximise=True)
+    return found is not None
 
 
 def _blocks(columns: list[Column]) -> list[Block]:

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 from ortools.linear_solver import pywraplp
 
 INFINITY = float("inf")
-_GAP = 1e-3
+GAP = 1e-3
 """Relative gap at which a mixed-integer program counts as solved; the search's own tolerance is wider."""
 
 Variable: TypeAlias = pywraplp.Variable
@@ -54,9 +54,15 @@ class Program:
         return constraint
 
     def solve(
-        self, terms: Terms, *, maximise: bool, time_limit_s: float = INFINITY, nodes: int | None = None
+        self,
+        terms: Terms,
+        *,
+        maximise: bool,
+        time_limit_s: float = INFINITY,
+        nodes: int | None = None,
+        gap: float = GAP,
     ) -> Outcome | None:
-        """Optimise a sum; None where there is no solution, or none was found in time or in so many nodes.
+        """Optimise a sum to a relative gap; None where there is no solution, or none was found in time or nodes.
 
         A limit on nodes stops at the same solution on every machine.
         """
@@ -69,7 +75,7 @@ class Program:
         objective.SetOptimizationDirection(maximise)
         self._solver.SetTimeLimit(max(1, int(time_limit_s * 1000)) if time_limit_s < INFINITY else 0)
         parameters = pywraplp.MPSolverParameters()
-        parameters.SetDoubleParam(pywraplp.MPSolverParameters.RELATIVE_MIP_GAP, _GAP)
+        parameters.SetDoubleParam(pywraplp.MPSolverParameters.RELATIVE_MIP_GAP, gap)
         status = self._solver.Solve(parameters)
         self.proven = status in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.INFEASIBLE)
         if status not in (pywraplp.Solver.OPTIMAL, pywraplp.Solver.FEASIBLE):
