@@ -105,11 +105,11 @@ def main() -> None:
         if same and not options.again:
             continue
         runs = [run for run in runs if run not in same]
-        runs.append(one_run(policy, seed, options.steps, shuffled=shuffled))
-        runs.sort(key=lambda run: (run["shuffled"], run["policy"], run["seed"]))
+        made = one_run(policy, seed, options.steps, shuffled=shuffled)
+        runs = sorted([*runs, made], key=lambda run: (run["shuffled"], run["policy"], run["seed"]))
         text = json.dumps({"scenario": LAPTOP.name, "version": api.code_version(), "runs": runs})
         RESULT.write_text(text + "\n", encoding="utf-8")
-        show(runs[-1:])
+        show([made])
     show(runs)
     draw(runs)
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from rollart import api
-from rollart.domain.execution import ExecutionSettings, TaskExecution
+from rollart.domain.execution import TaskExecution
 from rollart.exec.real.environments.protocol import Action
 from rollart.exec.real.environments.shipped import make_environment
 from rollart.exec.real.model_folder import model_folder
@@ -34,7 +34,6 @@ ROOT = Path(__file__).resolve().parents[1]
 LAPTOP = ROOT / "experiments/scenarios/laptop.yaml"
 RESULT = ROOT / "experiments/results/trainer_alone.json"
 GOAL = 0.9
-_GROUP = 8
 
 
 class Player:
@@ -119,7 +118,8 @@ def one_seed(seed: int, lag: int, steps: int, changes: list[str]) -> dict[str, A
     for step in range(steps):
         rows: list[Row] = []
         for number, task in enumerate(settings.tasks):
-            players = _players(settings, task, tokenizer, job.training.batch_size, number, seed * 100_003 + step)
+            each, group = job.training.batch_size // len(settings.tasks), job.tasks[number].group_size
+            players = _players(task, tokenizer, each, group, number, seed * 100_003 + step)
             play(older[0], players, number, turns[task.task])
             made = [player.row(max(0, step - lag)) for player in players]
             curves[task.task].append(fmean(row.reward for row in made))
@@ -129,12 +129,9 @@ def one_seed(seed: int, lag: int, steps: int, changes: list[str]) -> dict[str, A
     return {"seed": seed, "lag": lag, "steps": steps, "changes": changes, "curves": curves}
 
 
-def _players(
-    settings: ExecutionSettings, task: TaskExecution, tokenizer: Tokenizer, batch: int, number: int, seed: int
-) -> list[Player]:
-    each = batch // len(settings.tasks)
-    first = number * each // _GROUP
-    return [Player(task, tokenizer, first + index // _GROUP, seed * 1_009 + index // _GROUP) for index in range(each)]
+def _players(task: TaskExecution, tokenizer: Tokenizer, each: int, group: int, number: int, seed: int) -> list[Player]:
+    first = number * each // group
+    return [Player(task, tokenizer, first + index // group, seed * 1_009 + index // group) for index in range(each)]
 
 
 def told(run: dict[str, Any]) -> str:

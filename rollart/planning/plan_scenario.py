@@ -156,9 +156,8 @@ class _Planning:
         )
 
     def _allowance(self) -> Allowance:
-        limit_s = self._options.judging_limit_s
-        until_s = time.perf_counter() + limit_s
-        return Allowance(lambda: until_s - time.perf_counter(), limit_s)
+        began_s = time.perf_counter()
+        return Allowance(lambda: time.perf_counter() - began_s, self._options.judging_limit_s)
 
     def _with_sensitivity(self, report: PlanReport, judge: Judge, evaluate: Evaluator) -> PlanReport:
         until_s = time.perf_counter() + self._options.time_limit_s

@@ -67,18 +67,23 @@ class Verdict:
         return self.standings[0]
 
 
+def _no_time() -> float:
+    return 0.0
+
+
 @dataclass(slots=True)
 class Allowance:
-    """Time for simulations; `left_s` says how much of it there is."""
+    """Time for simulations; `spent_s` says how much of it has passed."""
 
-    left_s: Callable[[], float]
-    whole_s: float
+    spent_s: Callable[[], float] = _no_time
+    limit_s: float = math.inf
     ran_out: bool = False
 
     def covers(self, more: int, done: int) -> int:
         """How many of `more` simulations there is time for, if they take as long as the `done` ones did."""
-        each_s = (self.whole_s - self.left_s()) / max(1, done)
-        affordable = more if each_s <= 0.0 else max(0, min(more, int(self.left_s() / each_s)))
+        spent_s = self.spent_s()
+        each_s = spent_s / max(1, done)
+        affordable = more if each_s <= 0.0 else int(max(0.0, min(more, (self.limit_s - spent_s) / each_s)))
         self.ran_out = self.ran_out or affordable < more
         return affordable
 
@@ -92,23 +97,19 @@ class Judge:
     limits: Limits = field(default_factory=Limits)
     most_repetitions: int = 8
     fresh_repetitions: int = 3
-    allowance: Callable[[], Allowance] | None = None
-    """Time for each verdict; None: as long as it takes."""
+    allowance: Callable[[], Allowance] = Allowance
+    """Time for each verdict; as long as it takes, if nothing else is said."""
 
     def verdict(self, plans: Sequence[Plan], evaluate: Evaluate, surcharge: Sequence[float] = ()) -> Verdict:
         """Judge plans; `surcharge` is what their losses are multiplied by, for penalties that no simulation knows."""
-        allowance = self.allowance() if self.allowance is not None else None
-        first: Sequence[Outcome] = ()
-        if allowance is not None:
-            first = evaluate([self.trials.of(plans[0], 0)])
-            plans = plans[: 1 + allowance.covers(len(plans) - 1, 1)]
+        allowance = self.allowance()
+        first = evaluate([self.trials.of(plans[0], 0)])
+        plans = plans[: 1 + allowance.covers(len(plans) - 1, 1)]
         race = _Race(self, plans, evaluate, surcharge or [1.0] * len(plans), allowance)
         race.run(first)
         ranked = race.ranked()
         winner = plans[ranked[0]]
-        again = self.fresh_repetitions
-        if allowance is not None:
-            again = min(again, max(1, allowance.covers(again, race.simulations)))
+        again = min(self.fresh_repetitions, max(1, allowance.covers(self.fresh_repetitions, race.simulations)))
         fresh = evaluate([self.trials.of(winner, FRESH_SEED + n) for n in range(again)])
         return Verdict(
             standings=tuple(race.standing(place) for place in ranked),
@@ -117,7 +118,7 @@ class Judge:
             equally_good=race.equally_good,
             fresh=tuple(fresh),
             simulations=race.simulations + again,
-            out_of_time=allowance is not None and allowance.ran_out,
+            out_of_time=allowance.ran_out,
         )
 
     def loss(self, outcome: Outcome) -> float:
@@ -144,7 +145,7 @@ class _Race:
         plans: Sequence[Plan],
         evaluate: Evaluate,
         surcharge: Sequence[float],
-        allowance: Allowance | None,
+        allowance: Allowance,
     ) -> None:
         self._judge = judge
         self._allowance = allowance
@@ -181,7 +182,7 @@ class _Race:
 
     def _has_time_for(self, repetitions: int) -> bool:
         """Whether all who stay can be simulated so many times more."""
-        if self._allowance is None or len(self._staying) == 1:
+        if len(self._staying) == 1:
             return True
         more = len(self._staying) * repetitions
         return self._allowance.covers(more, self.simulations) == more

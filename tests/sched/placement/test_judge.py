@@ -176,8 +176,8 @@ class Watch:
         return self.inner(trials)
 
     def allowance(self):
-        until_s = self.time_s + self.limit_s
-        return Allowance(lambda: until_s - self.time_s, self.limit_s)
+        began_s = self.time_s
+        return Allowance(lambda: self.time_s - began_s, self.limit_s)
 
 
 def judged(job, each_s, limit_s):
