@@ -36,6 +36,7 @@ def test_every_shipped_profile_loads(profiles_folder: Path) -> None:
             "production",
             "tau-bench-times",
             "laptop",
+            "smollm2",
             "tau-bench",
             "swe-agents",
             "coding-agents",

