@@ -17,6 +17,7 @@ from rollart.exec.real.progress import Progress
 from rollart.exec.real.rewards.judges import judges_of
 from rollart.exec.real.rewards.select import RewardFunctions, check_functions
 from rollart.exec.real.tokens import tokenizer_of
+from rollart.exec.real.weights.select import carrier_of
 from rollart.exec.real.workers import RealWorkers
 
 
@@ -39,6 +40,8 @@ def connected(
             tokenizer.token(text)
     check_functions(settings)
     judges = judges_of(job, settings, model, tokenizer, folder)
+    carrier = carrier_of(settings, folder)
+    carrier.check()
     connect(job.cluster, address)
     progress = Progress(folder, predicted_step_s)
     try:
@@ -46,11 +49,12 @@ def connected(
         if missing:
             raise CapacityError("; ".join(missing))
         name = f"rollart-{os.getpid()}"
-        launcher = Launcher(job, settings, model, tokenizer, folder, name, judges)
+        launcher = Launcher(job, settings, model, tokenizer, folder, name, judges, carrier)
         rewards = RewardFunctions(job, settings, tokenizer, judges, name, shared=address is not None)
         yield lambda desk: RealWorkers(job, settings, desk, launcher, progress, rewards)
     finally:
         progress.close()
+        carrier.close()
         disconnect()
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rollart.exec.real.weights.carrier import Carrier
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
@@ -23,6 +25,8 @@ class EngineSpec:
     """The model in the Hugging Face form."""
     host_folder: str
     """Where the engine's host keeps weights that were pulled, in memory."""
+    carrier: Carrier
+    """How they get there."""
     dtype: str
     context_limit: int
     max_num_seqs: int
