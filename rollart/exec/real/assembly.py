@@ -10,6 +10,7 @@ from rollart.domain.execution import ExecutionSettings
 from rollart.domain.job import Job
 from rollart.exec.ports import Desk, WorkerSet
 from rollart.exec.real.cluster import check_address, connect, disconnect, lacking
+from rollart.exec.real.engines.connectors import connector_of
 from rollart.exec.real.environments.shipped import make_environment
 from rollart.exec.real.launch import Launcher
 from rollart.exec.real.model_folder import model_folder
@@ -17,7 +18,6 @@ from rollart.exec.real.progress import Progress
 from rollart.exec.real.rewards.judges import judges_of
 from rollart.exec.real.rewards.select import RewardFunctions, check_functions
 from rollart.exec.real.tokens import tokenizer_of
-from rollart.exec.real.weights.select import carrier_of
 from rollart.exec.real.workers import RealWorkers
 
 
@@ -27,10 +27,12 @@ def connected(
 ) -> Iterator[Callable[[Desk], WorkerSet]]:
     """A factory of real workers, while Ray is there.
 
-    Model, tokens, environments and pools are checked first. Raises ScenarioError, CapacityError or InputError.
+    Connector, model, tokens, environments and pools are checked first. Raises ScenarioError, CapacityError or
+    InputError.
     """
     if address is not None:
         check_address(address)
+    kv_connector = connector_of(job, settings)
     for task in settings.tasks:
         make_environment(task.environment, task.arguments).close()
     model = model_folder(settings, folder, job.seed)
@@ -40,8 +42,6 @@ def connected(
             tokenizer.token(text)
     check_functions(settings)
     judges = judges_of(job, settings, model, tokenizer, folder)
-    carrier = carrier_of(settings, folder)
-    carrier.check()
     connect(job.cluster, address)
     progress = Progress(folder, predicted_step_s)
     try:
@@ -49,12 +49,11 @@ def connected(
         if missing:
             raise CapacityError("; ".join(missing))
         name = f"rollart-{os.getpid()}"
-        launcher = Launcher(job, settings, model, tokenizer, folder, name, judges, carrier)
+        launcher = Launcher(job, settings, model, tokenizer, folder, name, judges, kv_connector)
         rewards = RewardFunctions(job, settings, tokenizer, judges, name, shared=address is not None)
         yield lambda desk: RealWorkers(job, settings, desk, launcher, progress, rewards)
     finally:
         progress.close()
-        carrier.close()
         disconnect()
 
 

@@ -11,9 +11,10 @@ from ray.exceptions import RayError
 
 from rollart.domain.execution import ExecutionSettings, TaskExecution
 from rollart.domain.job import Job
-from rollart.domain.plan import EngineGroup
+from rollart.domain.plan import EngineGroup, Role
 from rollart.exec.real.cluster import QUIET, demand
 from rollart.exec.real.engines.actor import EngineProcess
+from rollart.exec.real.engines.connectors import KvTransfer
 from rollart.exec.real.engines.remains import Remains, clear, end_processes
 from rollart.exec.real.engines.sampling import sampling_of
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
@@ -23,7 +24,6 @@ from rollart.exec.real.rewards.judges import JudgeModel
 from rollart.exec.real.tokens import Tokenizer
 from rollart.exec.real.trainer.process import TrainerProcess, TrainerSpec
 from rollart.exec.real.weights.buckets import BUCKET_BYTES
-from rollart.exec.real.weights.carrier import Carrier, RayObjects
 
 GIB = 2**30
 MEMORY_FOLDER = Path("/dev/shm")
@@ -44,18 +44,18 @@ class Launcher:
         folder: Path,
         name: str,
         judges: Mapping[str, JudgeModel] | None = None,
-        carrier: Carrier | None = None,
+        kv_connector: str | None = None,
     ) -> None:
         """`name`: unlike that of any other run on this machine. `judges`: by engine group.
 
-        `carrier` of weights: Ray objects unless another is given.
+        `kv_connector`: between prefill and decode engines, where there are some.
         """
         self._job = job
         self._settings = settings
         self._model = model
         self._name = name
         self._judges = judges or {}
-        self.carrier = carrier or RayObjects()
+        self._kv_connector = kv_connector
         self.tokenizer = tokenizer
         self.folder = folder
         self._engines = [group for group in job.plan.placement.engine_groups for _ in range(group.engines)]
@@ -115,7 +115,6 @@ class Launcher:
         return EngineSpec(
             folder=str(self._model if judge is None else judge.folder),
             host_folder=str(MEMORY_FOLDER / self._name / f"engine-{index}-{incarnation}"),
-            carrier=self.carrier,
             dtype=settings.dtype,
             context_limit=self._job.training.context_limit,
             max_num_seqs=group.max_num_seqs,
@@ -128,7 +127,14 @@ class Launcher:
             kv_cache_bytes=int(settings.kv_cache_gb * GIB) if on_cpu else None,
             seed=(self._job.seed * 1_000_003 + index * 1_009 + incarnation) % 2**31,
             sampling={task: self.sampling(task) for task in self._tasks} if judge is None else judge.sampling,
+            kv_transfer=self._kv_transfer(group),
         )
+
+    def _kv_transfer(self, group: EngineGroup) -> KvTransfer | None:
+        if self._kv_connector is None or group.role not in (Role.PREFILL, Role.DECODE):
+            return None
+        folder = str(MEMORY_FOLDER / self._name / "kv")
+        return KvTransfer(connector=self._kv_connector, prefills=group.role is Role.PREFILL, folder=folder)
 
     def sampling(self, task: str) -> Sampling:
         """How the turns of a task are sampled."""
@@ -156,7 +162,6 @@ class Launcher:
             threads=settings.trainer_threads,
             ranks=placement.devices,
             bucket_bytes=BUCKET_BYTES,
-            carrier=self.carrier,
         )
         process = ray.remote(TrainerProcess).options(max_restarts=0, **options)
         return [process.remote(spec, rank) for rank in range(placement.devices)]

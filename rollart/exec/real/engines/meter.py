@@ -48,7 +48,7 @@ class Meter(StatLoggerBase):
             self.iterations += 1
             prompt = iteration_stats.prompt_token_stats
             self.prefill_tokens += prompt.computed
-            self.cached_tokens += prompt.cached_tokens
+            self.cached_tokens += prompt.local_cache_hit
             self.decode_tokens += iteration_stats.num_generation_tokens
             self.preemptions += iteration_stats.num_preempted_reqs
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rollart.exec.real.weights.carrier import Carrier
+from rollart.exec.real.engines.connectors import KvTransfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,6 @@ class EngineSpec:
     """The model in the Hugging Face form."""
     host_folder: str
     """Where the engine's host keeps weights that were pulled, in memory."""
-    carrier: Carrier
-    """How they get there."""
     dtype: str
     context_limit: int
     max_num_seqs: int
@@ -42,3 +40,5 @@ class EngineSpec:
     seed: int
     sampling: Mapping[str, Sampling]
     """By task."""
+    kv_transfer: KvTransfer | None = None
+    """Where prefill and decode are on different engines."""

@@ -1,6 +1,6 @@
 """What an engine says about a turn, out of vLLM's request output."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -20,6 +20,32 @@ class Turn:
     queue_s: float
     prefill_s: float
     decode_s: float
+
+    def behind(self, prefilled: "Turn") -> "Turn":
+        """This turn with the work on its prompt, which another engine has done."""
+        return replace(
+            self,
+            cached_tokens=prefilled.cached_tokens,
+            recomputed_tokens=prefilled.recomputed_tokens + self.recomputed_tokens,
+            preemptions=prefilled.preemptions + self.preemptions,
+            queue_s=prefilled.queue_s + self.queue_s,
+            prefill_s=prefilled.prefill_s + prefilled.decode_s + self.prefill_s,
+        )
+
+    def followed_by(self, rest: "Turn", context_tokens: int) -> "Turn":
+        """This part with the rest of the turn, before which `context_tokens` were computed again but for the cached."""
+        return replace(
+            rest,
+            tokens=self.tokens + rest.tokens,
+            logprobs=self.logprobs + rest.logprobs,
+            versions=self.versions + rest.versions,
+            cached_tokens=self.cached_tokens,
+            recomputed_tokens=self.recomputed_tokens + context_tokens - rest.cached_tokens + rest.recomputed_tokens,
+            preemptions=self.preemptions + rest.preemptions,
+            queue_s=self.queue_s + rest.queue_s,
+            prefill_s=self.prefill_s + rest.prefill_s,
+            decode_s=self.decode_s + rest.decode_s,
+        )
 
 
 def turn_of(output: Any, passed_s: float) -> Turn:

@@ -1,0 +1,190 @@
+"""Prefill on one real engine, decode on another, on this machine."""
+
+import asyncio
+import random
+from collections import deque
+from dataclasses import replace
+
+import pytest
+
+from rollart import api
+from rollart.domain.commands import GenerateTurn
+from rollart.exec.real.engines.connectors import KvTransfer
+from rollart.exec.real.engines.spec import EngineSpec, Sampling
+from rollart.runlog.reader import records
+from rollart.runlog.samples import EngineSample
+from tests.exec.real.test_connectors import pair
+
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+ANSWER_S = 300
+"""Time in which an engine must say something, on a machine that does other work too."""
+MODEL = {
+    "model_type": "qwen3",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "intermediate_size": 128,
+    "vocab_size": 64,
+    "tie_word_embeddings": False,
+    "max_position_embeddings": 512,
+    "initializer_range": 0.3,
+}
+
+
+def spec(folder, kv, *, prefills):
+    return EngineSpec(
+        folder=str(folder),
+        host_folder=str(kv / "weights"),
+        dtype="float32",
+        context_limit=512,
+        max_num_seqs=8,
+        max_num_batched_tokens=64,
+        block_size=32,
+        prefix_caching=True,
+        tensor_parallel=1,
+        gpu_memory_utilization=0.5,
+        cores=None,
+        kv_cache_bytes=2**26,
+        seed=0,
+        sampling={"t": Sampling(temperature=0.0, allowed=(), stop=())},
+        kv_transfer=KvTransfer(connector="folder", prefills=prefills, folder=str(kv / "kv")),
+    )
+
+
+class Engine:
+    """One engine's process, in this one."""
+
+    def __init__(self, process):
+        self.process = process
+        self.reading = None
+        self.told = deque()
+
+    async def send(self, *message):
+        await self.process.submit([message])
+
+    async def answer(self, kind):
+        """What it says next of a kind."""
+        while True:
+            while self.told:
+                name, *told = self.told.popleft()
+                assert name != "broken", told
+                if name == kind:
+                    return told
+            *self.told, (_, self.reading) = await asyncio.wait_for(self.process.collect(), ANSWER_S)
+            self.told = deque(self.told)
+
+    async def ask(self, kind, answer, *message):
+        await self.send(kind, *message)
+        return await self.answer(answer)
+
+
+async def until(condition):
+    """Wait for something that an engine does without saying so."""
+    async with asyncio.timeout(ANSWER_S):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def files(folder):
+    """KV that is on its way."""
+    return list((folder / "kv").glob("*.safetensors"))
+
+
+async def _both(prefill, decode, folder):
+    """What two engines make together is what one makes alone."""
+    luck = random.Random(0)
+    for command, length in enumerate((5, 32, 33, 100, 200)):
+        prompt = [luck.randrange(64) for _ in range(length)]
+        _, handover = await prefill.ask("prefill", "prefilled", command, "t", prompt)
+        before = 0 if decode.reading is None else decode.reading[2]
+        _, together = await decode.ask("turn", "turn", command, "t", prompt, 12, handover)
+        _, alone = await prefill.ask("turn", "turn", 100 + command, "t", prompt, 12)
+        assert together.tokens == alone.tokens
+        assert together.logprobs == pytest.approx(alone.logprobs, abs=1e-5)
+        assert together.versions == [0] * 12
+        assert decode.reading[2] - before == 1, "the decode engine computes the last token of a prompt alone"
+    assert files(folder) == []
+
+
+async def _updated(prefill, decode, folder):
+    """KV of weights that are about to be old is given up, and what was cut off goes on."""
+    prompt = list(range(40))
+    _, alone = await prefill.ask("turn", "turn", 200, "t", prompt, 400)
+    _, first = await prefill.ask("prefill", "prefilled", 201, "t", prompt)
+    _, second = await prefill.ask("prefill", "prefilled", 202, "t", prompt)
+    await decode.send("turn", 201, "t", prompt, 400, first)
+    meter = decode.process._meters[0]
+    began = meter.decode_tokens
+    await until(lambda: meter.decode_tokens > began + 4)
+    await decode.ask("suspend", "suspended", 301)
+    await decode.send("turn", 202, "t", prompt, 400, second)
+    await decode.ask("update", "updated", 302, 1, None)
+    await until(lambda: files(folder) == [])
+    await decode.send("resume", 303)
+    cut, late = await decode.answer("turn"), await decode.answer("turn")
+    for _, turn in (cut, late):
+        assert turn.tokens == alone.tokens
+        assert turn.logprobs == pytest.approx(alone.logprobs, abs=1e-5)
+    turns = dict((cut, late))
+    assert set(turns[201].versions) == {0, 1}
+    assert set(turns[202].versions) == {1}
+
+
+async def _old_and_aborted(prefill, decode, folder):
+    """KV of other weights than the engine has is not used, nor is that of a turn that was aborted."""
+    prompt = list(range(40))
+    _, old = await prefill.ask("prefill", "prefilled", 401, "t", prompt)
+    assert (old.version, len(files(folder))) == (0, 1)
+    _, turn = await decode.ask("turn", "turn", 401, "t", prompt, 4, old)
+    assert set(turn.versions) == {1}
+    _, other = await prefill.ask("prefill", "prefilled", 402, "t", prompt)
+    await decode.send("release", 402, other)
+    _, target, none = await prefill.ask("abort", "aborted", 403, 404)
+    assert (target, none) == (404, None)
+    await until(lambda: files(folder) == [])
+
+
+def test_two_engines_make_the_tokens_and_logprobs_of_one(tmp_path, monkeypatch):
+    from rollart.exec.real.cluster import connect, disconnect
+    from rollart.exec.real.engines.actor import EngineProcess
+    from rollart.exec.real.model_folder import model_folder
+
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    settings = replace(pair().execution(), model_fields=MODEL)
+    folder = model_folder(settings, tmp_path, 0)
+
+    async def work():
+        prefill = Engine(EngineProcess(spec(folder, tmp_path, prefills=True)))
+        decode = Engine(EngineProcess(spec(folder, tmp_path, prefills=False)))
+        for engine in (prefill, decode):
+            await engine.process.start(0, suspended=False)
+        for part in (_both, _updated, _old_and_aborted):
+            await part(prefill, decode, tmp_path)
+        for engine in (prefill, decode):
+            engine.process._engine.shutdown()
+
+    connect(None, None)
+    try:
+        asyncio.run(work())
+    finally:
+        disconnect()
+
+
+def test_a_run_with_a_pair_of_engines(tmp_path):
+    scenario = pair("training.batch_size=32", "steps=4")
+    summary = api.run(scenario, out=tmp_path / "run").summary
+    assert summary["trajectories"]["trained"] == 4 * 32
+    assert summary["trajectories"]["failed"] == 0
+    assert summary["logprob_gap"]["max"] < 1e-4
+    assert api.check(tmp_path / "run").ok
+    told = [record for _, _, record in records(tmp_path / "run/runlog.parquet")]
+    assert {turn.prefill_engine for turn in told if isinstance(turn, GenerateTurn)} == {0}
+    prefill, decode = (
+        max(sample.prefill_tokens for sample in told if isinstance(sample, EngineSample) and sample.engine == engine)
+        for engine in (0, 1)
+    )
+    assert decode < prefill / 2
