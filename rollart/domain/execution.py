@@ -121,6 +121,29 @@ class TaskExecution:
     """Where the reward is `judge`."""
 
 
+class WeightTransfer(StrEnum):
+    """How weights get from the trainer to the engines."""
+
+    RAY = "ray"
+    """As Ray objects."""
+    MOONCAKE = "mooncake"
+    """Through a Mooncake store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MooncakeAddresses:
+    """Where a Mooncake store is, and how it is reached."""
+
+    master: str
+    """host:port of the master."""
+    metadata: str
+    """URL of the metadata server, or P2PHANDSHAKE where processes ask each other."""
+    protocol: str
+    """`tcp` or `rdma`."""
+    devices: str
+    """Names of RDMA devices, commas between them; empty: Mooncake looks for them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
     """All that a real run needs beside its job."""
@@ -144,5 +167,8 @@ class ExecutionSettings:
     """Weight updates between log-prob probes of every engine."""
     judge_weights: Mapping[str, str] = field(default_factory=dict)
     """Engine group of judges -> `smollm2` or a model folder; others judge with the initial weights."""
+    weight_transfer: WeightTransfer = WeightTransfer.RAY
+    mooncake: MooncakeAddresses | None = None
+    """Where weights go through a Mooncake store."""
     kv_connector: str | None = None
     """How KV gets from prefill to decode engines: `folder` or `nixl`; None: `folder` on CPUs, `nixl` on GPUs."""

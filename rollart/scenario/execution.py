@@ -7,13 +7,15 @@ from rollart.domain.execution import (
     AdvantageScale,
     ExecutionSettings,
     Learning,
+    MooncakeAddresses,
     Proximal,
     Reduction,
     TaskExecution,
+    WeightTransfer,
 )
 from rollart.scenario.judging import check_judge_weights, check_reward, judge_of
 from rollart.scenario.sections.document import ScenarioFile
-from rollart.scenario.sections.execution import LearningSection
+from rollart.scenario.sections.execution import ExecutionSection, LearningSection
 from rollart.scenario.sections.tasks import TaskSection
 
 
@@ -27,13 +29,29 @@ def execution_of(document: ScenarioFile) -> ExecutionSettings:
         raise ScenarioError(f"execution.cores.{unknown[0]}: no such pool; known: {', '.join(document.cluster.pools)}")
     check_judge_weights(document)
     fields = document.model if isinstance(document.model, Mapping) else None
-    plain = section.model_dump(exclude={"learning"})
+    plain = section.model_dump(exclude={"learning", "weight_transfer", "mooncake"})
     return ExecutionSettings(
         **plain,
         model_fields=fields,
         tasks=tuple(_task(task) for task in document.tasks),
         learning=_learning(section.learning),
+        weight_transfer=WeightTransfer(section.weight_transfer),
+        mooncake=_mooncake(section),
     )
+
+
+def _mooncake(section: ExecutionSection) -> MooncakeAddresses | None:
+    """The store; ScenarioError where it is given without need, or needed and not given."""
+    needed = WeightTransfer(section.weight_transfer) is WeightTransfer.MOONCAKE
+    if needed and section.mooncake is None:
+        raise ScenarioError("execution.mooncake: is missing; weight_transfer 'mooncake' needs the store's `master`")
+    if section.mooncake is None:
+        return None
+    if not needed:
+        raise ScenarioError(
+            f"execution.mooncake: is given, and weight_transfer is '{section.weight_transfer}'; must be 'mooncake'"
+        )
+    return MooncakeAddresses(**section.mooncake.model_dump())
 
 
 def _task(section: TaskSection) -> TaskExecution:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rollart.domain.errors import ScenarioError
-from rollart.domain.execution import AdvantageScale, Proximal, Reduction
+from rollart.domain.execution import AdvantageScale, MooncakeAddresses, Proximal, Reduction, WeightTransfer
 from rollart.scenario.load import load_scenario
 
 LAPTOP = Path(__file__).resolve().parents[2] / "experiments/scenarios/laptop.yaml"
@@ -50,8 +50,10 @@ def test_a_scenario_for_simulations_alone_says_so():
         ("tasks.counting.execution.reward=serve:grading", "'serve:grading' must be"),
         ("tasks.counting.execution.reward=judge", "'judge' while tasks.counting.reward.kind is 'local'"),
         ("tasks.counting.execution.judge={prompt: '{text}'}", "tasks.counting.execution.judge: is given"),
+        ("execution.weight_transfer=mooncake", "execution.mooncake: is missing"),
+        ("execution.mooncake={master: 'a:1'}", "execution.mooncake: is given, and weight_transfer is 'ray'"),
     ],
-    ids=["cores", "task", "reward", "function", "judge", "needless judge"],
+    ids=["cores", "task", "reward", "function", "judge", "needless judge", "no store", "needless store"],
 )
 def test_what_is_wrong_is_named(setting, message):
     with pytest.raises(ScenarioError, match=r"laptop\.yaml: ") as raised:
@@ -64,3 +66,13 @@ def test_unknown_keys_and_wrong_values_are_refused():
         load_scenario(LAPTOP, ["execution.learning.reduction=batch"])
     with pytest.raises(ScenarioError, match=r"execution\.warp: unknown key"):
         load_scenario(LAPTOP, ["execution.warp=9"])
+
+
+def test_a_mooncake_store_is_named_where_weights_go_through_it():
+    settings = load_scenario(
+        LAPTOP, ["execution.weight_transfer=mooncake", "execution.mooncake={master: 'host:50051', protocol: rdma}"]
+    ).execution()
+    assert settings.weight_transfer is WeightTransfer.MOONCAKE
+    assert settings.mooncake == MooncakeAddresses(
+        master="host:50051", metadata="P2PHANDSHAKE", protocol="rdma", devices=""
+    )

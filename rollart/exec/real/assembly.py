@@ -18,6 +18,7 @@ from rollart.exec.real.progress import Progress
 from rollart.exec.real.rewards.judges import judges_of
 from rollart.exec.real.rewards.select import RewardFunctions, check_functions
 from rollart.exec.real.tokens import tokenizer_of
+from rollart.exec.real.weights.select import carrier_of
 from rollart.exec.real.workers import RealWorkers
 
 
@@ -42,6 +43,8 @@ def connected(
             tokenizer.token(text)
     check_functions(settings)
     judges = judges_of(job, settings, model, tokenizer, folder)
+    carrier = carrier_of(settings, folder)
+    carrier.check()
     connect(job.cluster, address)
     progress = Progress(folder, predicted_step_s)
     try:
@@ -49,11 +52,12 @@ def connected(
         if missing:
             raise CapacityError("; ".join(missing))
         name = f"rollart-{os.getpid()}"
-        launcher = Launcher(job, settings, model, tokenizer, folder, name, judges, kv_connector)
+        launcher = Launcher(job, settings, model, tokenizer, folder, name, judges, carrier, kv_connector)
         rewards = RewardFunctions(job, settings, tokenizer, judges, name, shared=address is not None)
         yield lambda desk: RealWorkers(job, settings, desk, launcher, progress, rewards)
     finally:
         progress.close()
+        carrier.close()
         disconnect()
 
 

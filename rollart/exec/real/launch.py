@@ -24,6 +24,7 @@ from rollart.exec.real.rewards.judges import JudgeModel
 from rollart.exec.real.tokens import Tokenizer
 from rollart.exec.real.trainer.process import TrainerProcess, TrainerSpec
 from rollart.exec.real.weights.buckets import BUCKET_BYTES
+from rollart.exec.real.weights.carrier import Carrier, RayObjects
 
 GIB = 2**30
 MEMORY_FOLDER = Path("/dev/shm")
@@ -44,17 +45,20 @@ class Launcher:
         folder: Path,
         name: str,
         judges: Mapping[str, JudgeModel] | None = None,
+        carrier: Carrier | None = None,
         kv_connector: str | None = None,
     ) -> None:
         """`name`: unlike that of any other run on this machine. `judges`: by engine group.
 
-        `kv_connector`: between prefill and decode engines, where there are some.
+        `carrier` of weights: Ray objects unless another is given. `kv_connector`: between prefill and decode engines,
+        where there are some.
         """
         self._job = job
         self._settings = settings
         self._model = model
         self._name = name
         self._judges = judges or {}
+        self.carrier = carrier or RayObjects()
         self._kv_connector = kv_connector
         self.tokenizer = tokenizer
         self.folder = folder
@@ -115,6 +119,7 @@ class Launcher:
         return EngineSpec(
             folder=str(self._model if judge is None else judge.folder),
             host_folder=str(MEMORY_FOLDER / self._name / f"engine-{index}-{incarnation}"),
+            carrier=self.carrier,
             dtype=settings.dtype,
             context_limit=self._job.training.context_limit,
             max_num_seqs=group.max_num_seqs,
@@ -162,6 +167,7 @@ class Launcher:
             threads=settings.trainer_threads,
             ranks=placement.devices,
             bucket_bytes=BUCKET_BYTES,
+            carrier=self.carrier,
         )
         process = ray.remote(TrainerProcess).options(max_restarts=0, **options)
         return [process.remote(spec, rank) for rank in range(placement.devices)]

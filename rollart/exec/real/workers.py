@@ -79,7 +79,7 @@ class RealWorkers:
             self._kept / CHECKPOINTS,
             job.seed,
         )
-        self.store = WeightStore(self.trainer, self._spawn, clock, report)
+        self.store = WeightStore(self.trainer, launcher.carrier, self._spawn, clock, report)
         turn_tokens = {task.task: task.turn_tokens for task in settings.tasks}
         self.engines = EngineFleet(
             launcher.engine_count, launcher.engine, turn_tokens, episodes, self.store, self._spawn, report

@@ -100,6 +100,24 @@ class LearningSection(Section):
     shuffle_rewards: bool = Field(default=False, description="Permute rewards in each batch: a control that must fail")
 
 
+class MooncakeSection(Section):
+    """Where a Mooncake store is."""
+
+    master: str = Field(
+        pattern=r"^[^\s/:]+:[0-9]{1,5}$", max_length=300, description="Address of `mooncake_master`, as host:port"
+    )
+    metadata: str = Field(
+        default="P2PHANDSHAKE",
+        min_length=1,
+        max_length=2000,
+        description="URL of the metadata server; `P2PHANDSHAKE`: processes ask each other",
+    )
+    protocol: Literal["tcp", "rdma"] = Field(default="tcp", description="What the bytes travel by")
+    devices: str = Field(
+        default="", max_length=2000, description="RDMA devices, commas between them; empty: Mooncake looks for them"
+    )
+
+
 class ExecutionSection(Section):
     """What a real run needs."""
 
@@ -131,6 +149,10 @@ class ExecutionSection(Section):
     probe_every: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         default=1, description="Weight updates between log-prob probes of every engine; 0: none"
     )
+    weight_transfer: Literal["ray", "mooncake"] = Field(
+        default="ray", description="How weights get to the engines: as Ray objects, or through a Mooncake store"
+    )
+    mooncake: MooncakeSection | None = Field(default=None, description="The store, where weight_transfer is `mooncake`")
     judge_weights: dict[Name, str] = Field(
         default={},
         description="Weights of an engine group of judges, `smollm2` or a model folder; default: the trained model as "

@@ -7,7 +7,7 @@ Messages in, carried out in order, turns beside each other:
 Messages out: ("turn", command, Turn), ("prefilled", command, Handover or None),
 ("aborted", command, target, Turn or None), ("pulled", command, version), ("moved", bytes),
 ("updated", command, version, seconds), ("suspended", command), ("resumed", command), ("probe", version, log-probs),
-("reading", counters). `buckets` are references to Ray objects, each the bytes of one safetensors file.
+("reading", counters). `buckets` are references to what the carrier of weights has made of each bucket.
 """
 
 import asyncio
@@ -241,7 +241,7 @@ class EngineProcess:
         paths = []
         for number, bucket in enumerate(buckets):
             path = folder / f"{version}-{number}.safetensors"
-            path.write_bytes(memoryview(await bucket))
+            await asyncio.to_thread(self._spec.carrier.fetch, await bucket, path)
             paths.append(path)
         self._pulled[version] = paths
         self._outbox.post(("moved", sum(path.stat().st_size for path in paths)))

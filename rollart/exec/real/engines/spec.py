@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rollart.exec.real.engines.connectors import KvTransfer
+from rollart.exec.real.weights.carrier import Carrier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,8 @@ class EngineSpec:
     """The model in the Hugging Face form."""
     host_folder: str
     """Where the engine's host keeps weights that were pulled, in memory."""
+    carrier: Carrier
+    """How they get there."""
     dtype: str
     context_limit: int
     max_num_seqs: int

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from rollart.domain.commands import RestartTrainer, TrainBatch
 from rollart.domain.errors import RunLogError
@@ -147,13 +147,18 @@ class TrainerGroup:
         incarnation = self._incarnation
         try:
             exports = [rank.export.options(num_returns="streaming").remote() for rank in self._ranks]
+            # Asked for now, since what is asked next may be to train.
+            probes = [rank.probe.remote(self._probes) for rank in self._ranks]
             references = [reference async for reference in exports[0]]
             for other in exports[1:]:
                 async for _ in other:
                     pass
             # A generator that breaks off ends with a reference to its error.
             await asyncio.gather(*(_ready(reference) for reference in references[-1:]))
-            return references, await self._all("probe", self._probes)
+            return references, (await asyncio.gather(*probes))[0]
+        except RayTaskError as error:
+            # The trainer lives and says what is wrong, such as a store without room.
+            raise error.cause from None
         except RayError:
             self._lost(incarnation)
             return None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import ray
 import torch
 from safetensors.torch import save
@@ -18,6 +17,7 @@ from rollart.exec.real.trainer.learner import Learner
 from rollart.exec.real.trainer.policy import DTYPES, full_weights, load_policy, shard
 from rollart.exec.real.trainer.rows import Row
 from rollart.exec.real.weights.buckets import buckets
+from rollart.exec.real.weights.carrier import Carrier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class TrainerSpec:
     threads: int
     ranks: int
     bucket_bytes: int
+    carrier: Carrier
+    """How weights get to the engines."""
 
 
 class TrainerProcess:
@@ -98,13 +100,13 @@ class TrainerProcess:
         return self._learner.prompt_logprobs(prompts)
 
     def export(self) -> Iterator[Any]:
-        """The present weights, bucket by bucket, each the bytes of a safetensors file; empty on ranks but 0.
+        """The present weights, bucket by bucket, each as the carrier hands it on; nothing on ranks but 0.
 
         Called as a streaming generator, so that the caller owns the buckets and they outlive this process.
         """
         dtype = DTYPES[self._spec.engine_dtype]
         for bucket in buckets(full_weights(self._learner.policy, dtype), self._spec.bucket_bytes):
-            yield np.frombuffer(save(bucket) if self._rank == 0 else b"", dtype=np.uint8)
+            yield self._spec.carrier.put(save(bucket)) if self._rank == 0 else None
 
     def save(self, folder: str, version: int) -> None:
         """Write a checkpoint."""

@@ -1,8 +1,8 @@
-"""The store of weights, from the driver's side: versions as Ray objects, pushed once and pulled by every engine.
+"""The store of weights, from the driver's side: versions, pushed once and pulled by every engine on its own.
 
-Ray keeps the objects in shared memory where they were made and copies them to another node when an engine there asks,
-so a push costs the same however many engines there are. The installed version stays until the next but one is pushed:
-a restarted engine asks for it.
+What is kept here are references to parcels; the buckets are where the carrier keeps them, so a push costs the same
+however many engines there are. The installed version stays until the next but one is pushed: a restarted engine asks
+for it.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from rollart.domain.commands import PushWeights
 from rollart.domain.events import Event, WeightsPushed
+from rollart.exec.real.weights.carrier import Carrier
 from rollart.modelled.clock import Clock
 
 KEPT_VERSIONS = 3
@@ -20,7 +21,7 @@ class Publisher(Protocol):
     """Puts the trainer's weights into the store."""
 
     async def publish(self) -> tuple[Sequence[Any], list[list[float]]] | None:
-        """References to the buckets and log-probs of the probe prompts; None when the trainer died over it."""
+        """References to the parcels and log-probs of the probe prompts; None when the trainer died over it."""
         ...
 
 
@@ -30,11 +31,13 @@ class WeightStore:
     def __init__(
         self,
         publisher: Publisher,
+        carrier: Carrier,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         clock: Clock,
         report: Callable[[Event], None],
     ) -> None:
         self._publisher = publisher
+        self._carrier = carrier
         self._spawn = spawn
         self._clock = clock
         self._report = report
@@ -58,11 +61,11 @@ class WeightStore:
         async with self._pushed:
             self._versions[command.version] = references
             self.probes[command.version] = probes
-            for old in [version for version in self._versions if version <= command.version - KEPT_VERSIONS]:
-                del self._versions[old]
-                self.probes.pop(old, None)
             self._pushed.notify_all()
         self._report(WeightsPushed(command_id=command.id, version=command.version))
+        for old in [version for version in self._versions if version <= command.version - KEPT_VERSIONS]:
+            self.probes.pop(old, None)
+            await asyncio.to_thread(self._carrier.drop, self._versions.pop(old, ()))
 
     def buckets(self, version: int) -> Sequence[Any]:
         """References to a version that was pushed."""
