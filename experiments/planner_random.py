@@ -7,9 +7,10 @@ where a simulation takes a quarter of the time. A plan is drawn from the grid: t
 engine or none for each pool, and for each task one engine group or all of them, each uniformly; most are bad plans, and
 none is taken twice. Each is predicted by the model and simulated once, two steps of warm-up and `--counted` behind
 them, under seed 0. Kendall's tau and errors are printed, by what the step waits for; "beside it" is the median error
-once the median ratio, the luck of the batches that all plans share, is divided out. For the worst plans it is said what
-the simulation had: groups that were stale, and tokens of a trained trajectory. Writes planner-random.json after each
-plan (run it again to go on) and planner-random.png.
+once the median ratio, the luck of the batches that all plans share, is divided out; "ranked right" is the part of the
+pairs of plans whose simulated steps differ by more than 5 % that the model ranks alike. For the worst plans it is said
+what the simulation had: groups that were stale, and tokens of a trained trajectory. Writes planner-random.json after
+each plan (run it again to go on) and planner-random.png.
 """
 
 import argparse
@@ -42,6 +43,8 @@ from rollart.sim import simulate
 
 SCENARIO = Path(__file__).parent / "scenarios/paper-128.yaml"
 STAGES = ("rollout", "training", "weights")
+MATTERS = 0.05
+"""Relative difference of two simulated steps from which on it matters which plan is chosen."""
 
 
 def measured(data: ProblemData, plan: Plan, counted_steps: int) -> dict[str, Any]:
@@ -143,8 +146,19 @@ def summary(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             "worst_error": max(errors),
             "median_ratio": float(np.median(ratios)),
             "median_error_beside_it": float(np.median(np.abs(np.array(ratios) / np.median(ratios) - 1.0))),
+            "ranked_right": ranked_right(pairs(results, stage)),
         }
     return found
+
+
+def ranked_right(found: Sequence[tuple[float, float]]) -> float | None:
+    """Of the pairs of plans whose simulated steps differ by enough to matter, the part that the model ranks alike."""
+    apart = [
+        (one[0] - other[0]) * (one[1] - other[1]) > 0
+        for one, other in itertools.combinations(found, 2)
+        if abs(one[1] - other[1]) > MATTERS * min(one[1], other[1])
+    ]
+    return fmean(apart) if apart else None
 
 
 def summary_lines(found: Mapping[str, Any]) -> list[str]:
@@ -153,8 +167,8 @@ def summary_lines(found: Mapping[str, Any]) -> list[str]:
         f"{found['plans']} plans, {found['failed']} not simulated, {found['unpredicted']} not predicted",
         "",
         "| waits for | plans | Kendall's tau | median error | 90th percentile | worst | "
-        "predicted / simulated | beside it |",
-        "|---|---|---|---|---|---|---|---|",
+        "predicted / simulated | beside it | ranked right |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for stage in ("all", *STAGES):
         if stage in found:
@@ -162,7 +176,8 @@ def summary_lines(found: Mapping[str, Any]) -> list[str]:
             lines.append(
                 f"| {stage} | {one['plans']} | {one['kendall']:.3f} | {one['median_error']:.1%} | "
                 f"{one['p90_error']:.1%} | {one['worst_error']:.1%} | {one['median_ratio']:.3f} | "
-                f"{one['median_error_beside_it']:.1%} |"
+                f"{one['median_error_beside_it']:.1%} | "
+                f"{'-' if one['ranked_right'] is None else format(one['ranked_right'], '.0%')} |"
             )
     return lines
 
