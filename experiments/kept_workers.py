@@ -48,7 +48,7 @@ class KeptEngine(EngineProcess):
         while self._turns:
             await asyncio.sleep(LOOK_S)
         await self._engine.reset_prefix_cache()
-        await self._engine.update_weight_version("0")
+        await self._now_at(0)
         self._pulled.clear()
         self._outbox = Outbox()
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from rollart.domain.errors import CapacityError
 from rollart.domain.job import Job
 from rollart.exec.clocks import WallClock
 from rollart.exec.execute import Crew
@@ -30,8 +29,6 @@ def real_crew(scenario: Scenario, job: Job, folder: Path, address: str | None) -
     Raises ScenarioError, CapacityError, or InputError where the executor's packages are missing.
     """
     settings = scenario.execution()
-    if any(group.time_shared for group in job.plan.placement.engine_groups):
-        raise CapacityError("placement: real engines cannot share the trainer's devices yet; give them their own")
     assembly = executor_module("rollart.exec.real.assembly")
     predicted_s = predicted_step_s(scenario, job)
     with assembly.connected(job, settings, folder, address, predicted_s) as make_workers:

@@ -62,9 +62,10 @@ def connected(
 
 
 def needed_devices(job: Job) -> dict[str, int]:
-    """Devices that the plan takes of each pool."""
+    """Devices that the plan takes of each pool; time-shared engines take the trainer's."""
     placement = job.plan.placement
     needed = {placement.trainer.pool: placement.trainer.devices}
     for group in placement.engine_groups:
-        needed[group.pool] = needed.get(group.pool, 0) + group.devices
+        if not group.time_shared:
+            needed[group.pool] = needed.get(group.pool, 0) + group.devices
     return needed

@@ -101,6 +101,12 @@ def demand(pool: Pool, devices: int, available: Mapping[str, float]) -> dict[str
     return options
 
 
+def bundle(options: Mapping[str, Any]) -> dict[str, float]:
+    """What a worker with these options takes, as a bundle of a placement group."""
+    gpus = float(options.get("num_gpus", 0))
+    return {**options["resources"], **({"GPU": gpus} if gpus else {})}
+
+
 def lacking(cluster: Cluster, needed: Mapping[str, int]) -> dict[str, str | None]:
     """What the connected cluster lacks of the devices that are needed, by pool; None: nothing."""
     available = ray.cluster_resources()

@@ -1,18 +1,21 @@
 """Starts the processes of a run on Ray: engines, ranks of the trainer, hosts of environments."""
 
+import asyncio
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
+from ray.util.placement_group import placement_group
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from rollart.domain.execution import ExecutionSettings, TaskExecution
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup, Role
-from rollart.exec.real.cluster import QUIET, demand
+from rollart.exec.real.cluster import QUIET, bundle, demand
 from rollart.exec.real.engines.actor import EngineProcess
 from rollart.exec.real.engines.connectors import KvTransfer
 from rollart.exec.real.engines.remains import Remains, clear, end_processes
@@ -21,6 +24,7 @@ from rollart.exec.real.engines.spec import EngineSpec, Sampling
 from rollart.exec.real.environments.host import EnvironmentHost
 from rollart.exec.real.mailbox import Mailbox, Message
 from rollart.exec.real.rewards.judges import JudgeModel
+from rollart.exec.real.sharing import Place, shared_places
 from rollart.exec.real.tokens import Tokenizer
 from rollart.exec.real.trainer.process import TrainerProcess, TrainerSpec
 from rollart.exec.real.weights.buckets import BUCKET_BYTES
@@ -66,6 +70,14 @@ class Launcher:
         self._available = ray.cluster_resources()
         self._remains: dict[int, Remains] = {}
         self._tasks = {task.task: task for task in settings.tasks}
+        self._shared = [index for index, group in enumerate(self._engines) if group.time_shared]
+        self.shared_devices = asyncio.Lock() if self._shared else None
+        """Held by whoever takes up memory of devices that trainer and engines share."""
+        self._bundles: Any = None
+        self._ranks: list[Any] = []
+        self._trained = asyncio.Event()
+        """The trainer has processes."""
+        self._places: dict[int, Place] = {}
 
     @property
     def engine_count(self) -> int:
@@ -80,15 +92,35 @@ class Launcher:
         if remains is not None:
             with suppress(RayError):
                 await clear(remains)
-        actor = self.engine_process(index, incarnation)
-        self._remains[index] = await actor.start.remote(0, suspended=suspended)
+        devices = self.shared_devices if index in self._shared else None
+        if devices is not None:
+            await self._find_places()
+        async with devices or nullcontext():
+            actor = self.engine_process(index, incarnation)
+            self._remains[index] = await actor.start.remote(0, suspended=suspended)
         return Mailbox(actor, received, lost)
+
+    async def _find_places(self) -> None:
+        """Learn where the trainer's ranks are; they stay there, whoever of them dies."""
+        await self._trained.wait()
+        if not self._places:
+            ranks = await asyncio.gather(*(rank.place.remote() for rank in self._ranks))
+            sizes = [self._engines[index].tensor_parallel for index in self._shared]
+            self._places = dict(zip(self._shared, shared_places(ranks, sizes), strict=True))
 
     def engine_process(self, index: int, incarnation: int, process: type[EngineProcess] = EngineProcess) -> Any:
         """The actor of an engine; its model is not loaded yet. Ray restarts and repeats nothing."""
         group = self._engines[index]
-        options = demand(self._job.cluster.pools[group.pool], group.tensor_parallel, self._available)
-        options["runtime_env"] = {"env_vars": self._environment(index, group)}
+        variables = self._environment(index, group)
+        if index in self._places:
+            place = self._places[index]
+            options: dict[str, Any] = {"num_cpus": 0}
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node_id=place.node, soft=False)
+            if place.devices:
+                variables["CUDA_VISIBLE_DEVICES"] = ",".join(place.devices)
+        else:
+            options = demand(self._job.cluster.pools[group.pool], group.tensor_parallel, self._available)
+        options["runtime_env"] = {"env_vars": variables}
         actor: Any = ray.remote(process).options(max_restarts=0, max_task_retries=0, **options)
         return actor.remote(self._engine_spec(index, incarnation, group))
 
@@ -132,6 +164,7 @@ class Launcher:
             kv_cache_bytes=int(settings.kv_cache_gb * GIB) if on_cpu else None,
             seed=(self._job.seed * 1_000_003 + index * 1_009 + incarnation) % 2**31,
             sampling={task: self.sampling(task) for task in self._tasks} if judge is None else judge.sampling,
+            time_shared=group.time_shared,
             kv_transfer=self._kv_transfer(group),
         )
 
@@ -149,7 +182,7 @@ class Launcher:
     # Trainer
 
     def trainer_ranks(self) -> list[Any]:
-        """An actor for every rank; the model is not loaded yet."""
+        """An actor for every rank; the model is not loaded yet. New ones get the devices of those before them."""
         placement, settings = self._job.plan.placement.trainer, self._settings
         pool = self._job.cluster.pools[placement.pool]
         options = demand(pool, 1, self._available)
@@ -169,8 +202,20 @@ class Launcher:
             bucket_bytes=BUCKET_BYTES,
             carrier=self.carrier,
         )
-        process = ray.remote(TrainerProcess).options(max_restarts=0, **options)
-        return [process.remote(spec, rank) for rank in range(placement.devices)]
+        if self._bundles is None:
+            self._bundles = placement_group([bundle(options)] * placement.devices, strategy="PACK")
+        process: Any = ray.remote(TrainerProcess)
+        self._ranks = [
+            process.options(max_restarts=0, scheduling_strategy=self._seat(rank), **options).remote(spec, rank)
+            for rank in range(placement.devices)
+        ]
+        self._trained.set()
+        return self._ranks
+
+    def _seat(self, rank: int) -> PlacementGroupSchedulingStrategy:
+        return PlacementGroupSchedulingStrategy(
+            placement_group=self._bundles, placement_group_bundle_index=rank, placement_group_capture_child_tasks=False
+        )
 
     # Environments
 

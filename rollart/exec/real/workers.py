@@ -78,6 +78,7 @@ class RealWorkers:
             progress.step,
             self._kept / CHECKPOINTS,
             job.seed,
+            launcher.shared_devices,
         )
         self.store = WeightStore(self.trainer, launcher.carrier, self._spawn, clock, report)
         turn_tokens = {task.task: task.turn_tokens for task in settings.tasks}

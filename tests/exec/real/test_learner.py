@@ -154,3 +154,16 @@ def test_effective_shares_are_told_by_lag():
     assert sizes == pytest.approx(
         {"effective_share": 36 / 48, "effective_share_lag_0": 1.0, "effective_share_lag_1": 16 / 20}
     )
+
+
+def test_a_learner_that_was_away_goes_on_where_it_was():
+    stayed, went = learner(), learner()
+    went._device = torch.device("cpu", 0)  # another name than the host's, so that there is a way to go
+    for each in (stayed, went):
+        each.step(rows(), 5)
+        each.leave()
+        assert all(parameter.grad is None for parameter in each.policy.parameters())
+        each.come()
+        each.step(rows(), 6)
+    for one, other in zip(stayed.policy.parameters(), went.policy.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)

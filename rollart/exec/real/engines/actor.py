@@ -3,7 +3,8 @@
 Messages in, carried out in order, turns beside each other:
 ("turn", command, task, prompt ids, max_tokens[, Handover or None]), ("prefill", command, task, prompt ids),
 ("release", command, Handover), ("abort", command, target), ("pull", command, version, buckets),
-("update", command, version, buckets or None), ("suspend", command), ("resume", command), ("probe", version, ids).
+("update", command, version, buckets or None), ("suspend", command, release memory), ("resume", command),
+("probe", version, ids).
 Messages out: ("turn", command, Turn), ("prefilled", command, Handover or None),
 ("aborted", command, target, Turn or None), ("pulled", command, version), ("moved", bytes),
 ("updated", command, version, seconds), ("suspended", command), ("resumed", command), ("probe", version, log-probs),
@@ -61,6 +62,7 @@ class EngineProcess:
         self._meters: list[Any] = []
         self._broken = False
         self._suspended = False
+        self._asleep = False
         self._version = 0
 
     async def start(self, version: int, *, suspended: bool) -> Remains:
@@ -78,6 +80,9 @@ class EngineProcess:
         self._suspended = suspended
         if suspended:
             await self._engine.pause_generation(mode="keep", clear_cache=False)
+        if suspended and self._spec.time_shared:
+            # Light sleep: the weights of the model's folder may be wanted as they are.
+            await self._sleep(level=1)
         self._begin(self._work())
         return Remains(node=ray.get_runtime_context().get_node_id(), processes=descendants(os.getpid()))
 
@@ -217,14 +222,24 @@ class EngineProcess:
             message = await self._orders.get()
             await carry_out[message[0]](*message[1:])
 
-    async def _suspend(self, command: int) -> None:
+    async def _suspend(self, command: int, release_memory: bool) -> None:
         self._suspended = True
         await self._take_back()
         await self._engine.pause_generation(mode="keep", clear_cache=False)
+        if release_memory:
+            await self._sleep(level=2)
         self._count_work()
         self._outbox.post(("suspended", command))
 
+    async def _sleep(self, level: int) -> None:
+        """Give the device's memory back, with what is in it; on CPUs vLLM keeps it. An update must come before work."""
+        await self._engine.sleep(level=level, mode="keep")
+        self._asleep = True
+
     async def _resume(self, command: int) -> None:
+        if self._asleep:
+            await self._engine.wake_up(tags=["kv_cache"])
+            self._asleep = False
         await self._engine.resume_generation()
         self._suspended = False
         self._count_work()
@@ -250,6 +265,8 @@ class EngineProcess:
         """Install a version; KV of older weights is dropped, also that of the requests that wait in the engine."""
         began_s = time.perf_counter()
         await self._take_back()
+        if self._asleep:
+            await self._engine.wake_up(tags=["weights"])
         if buckets is not None and version not in self._pulled:
             await self._fetch(version, buckets)
         if version in self._pulled:

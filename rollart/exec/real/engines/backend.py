@@ -62,6 +62,7 @@ def make_engine(spec: EngineSpec) -> tuple[AsyncLLM, list[Meter]]:
         logprobs_mode="processed_logprobs",
         worker_extension_cls=EXTENSION,
         disable_log_stats=False,
+        enable_sleep_mode=spec.time_shared and not on_cpu,
         kv_transfer_config=None if spec.kv_transfer is None else _kv_transfer(spec.kv_transfer),
     )
     engine = AsyncLLM.from_engine_args(arguments, stat_loggers=[meter])

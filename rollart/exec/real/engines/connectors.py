@@ -62,6 +62,8 @@ def connector_of(job: Job, settings: ExecutionSettings) -> str | None:
         _must_be_alike(groups)
     elif not job.plan.policy.parts["sync"].get("suspend", True):
         raise CapacityError("policy.sync.suspend: must be true; nixl keeps KV that an update would have to drop")
+    elif any(group.time_shared for group in groups):
+        raise CapacityError("placement.engines: nixl holds on to the memory that time-shared engines must give back")
     elif importlib.util.find_spec(NIXL) is None:
         raise InputError("execution.kv_connector: nixl needs the package nixl, which is not installed")
     return chosen

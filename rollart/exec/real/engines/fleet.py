@@ -161,8 +161,8 @@ class EngineFleet:
             link.post(("pull", command.id, command.version, list(buckets)))
 
     def suspend(self, command: SuspendEngine) -> None:
-        """Start no further iteration. Memory of devices is not given back."""
-        self._order(command, ("suspend", command.id))
+        """Start no further iteration; where the trainer shares the devices, also give their memory back."""
+        self._order(command, ("suspend", command.id, command.release_memory))
 
     def resume(self, command: ResumeEngine) -> None:
         """Go on."""

@@ -43,5 +43,7 @@ class EngineSpec:
     seed: int
     sampling: Mapping[str, Sampling]
     """By task."""
+    time_shared: bool = False
+    """The trainer has its device in turns with it."""
     kv_transfer: KvTransfer | None = None
     """Where prefill and decode are on different engines."""

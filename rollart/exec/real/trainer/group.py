@@ -48,8 +48,13 @@ class TrainerGroup:
         on_step: Callable[[StepReport], None],
         folder: Path,
         seed: int,
+        devices: asyncio.Lock | None = None,
     ) -> None:
-        """`make_ranks`: new actors of TrainerProcess. `folder`: where checkpoints go."""
+        """`make_ranks`: new actors of TrainerProcess. `folder`: where checkpoints go.
+
+        `devices`: held while the trainer has those that it shares with engines: from a batch until its weights are
+        published. None: they are its own.
+        """
         self._make_ranks = make_ranks
         self._ranks: Sequence[Any] = ()
         self._learning = learning
@@ -60,6 +65,8 @@ class TrainerGroup:
         self._on_step = on_step
         self._folder = folder
         self._seed = seed
+        self._devices = devices
+        self._has_devices = False
         self._incarnation = 0
         self._down = False
         self._taken: dict[int, tuple[int, ...]] = {}
@@ -69,8 +76,25 @@ class TrainerGroup:
 
     async def start(self) -> None:
         """Load the model on every rank; the first checkpoint is the model as it is."""
+        await self._take_devices()
         await self._bring_up()
         await self._save(0)
+        await self._leave_devices()
+
+    async def _take_devices(self) -> None:
+        if self._devices is not None and not self._has_devices:
+            await self._devices.acquire()
+            self._has_devices = True
+
+    async def _leave_devices(self) -> None:
+        if self._has_devices:
+            await self._all("leave")
+            self._give_devices()
+
+    def _give_devices(self) -> None:
+        if self._devices is not None and self._has_devices:
+            self._has_devices = False
+            self._devices.release()
 
     def resume(self, version: int) -> None:
         """The trainer is down; it will be asked to load a checkpoint. Raises RunLogError where that is gone."""
@@ -95,6 +119,7 @@ class TrainerGroup:
         if self._learning.shuffle_rewards:
             rows = self._shuffled(rows, command.version)
         rows = with_advantages(rows, self._learning)
+        await self._take_devices()
         try:
             told = await self._all("train", rows, command.version - 1)
             self.busy_s += told["train_s"]
@@ -118,9 +143,11 @@ class TrainerGroup:
     async def _restart(self, command: RestartTrainer) -> None:
         for rank in self._ranks:
             ray.kill(rank)
+        await self._take_devices()
         try:
             await self._bring_up()
             await self._all("load", str(self._checkpoint(command.version)))
+            await self._leave_devices()
         except RayActorError:
             self._lost(command.incarnation)
             return
@@ -130,6 +157,7 @@ class TrainerGroup:
         """A rank has died, and with it the step of all."""
         if incarnation == self._incarnation and not self._down:
             self._down = True
+            self._give_devices()
             self._report(TrainerLost(incarnation=incarnation))
 
     def _shuffled(self, rows: list[Row], version: int) -> list[Row]:
@@ -145,6 +173,7 @@ class TrainerGroup:
     async def publish(self) -> tuple[Sequence[Any], list[list[float]]] | None:
         """Put the present weights into the store; None when the trainer died over it."""
         incarnation = self._incarnation
+        await self._take_devices()
         try:
             exports = [rank.export.options(num_returns="streaming").remote() for rank in self._ranks]
             # Asked for now, since what is asked next may be to train.
@@ -155,7 +184,9 @@ class TrainerGroup:
                     pass
             # A generator that breaks off ends with a reference to its error.
             await asyncio.gather(*(_ready(reference) for reference in references[-1:]))
-            return references, (await asyncio.gather(*probes))[0]
+            told = (await asyncio.gather(*probes))[0]
+            await self._leave_devices()
+            return references, told
         except RayTaskError as error:
             # The trainer lives and says what is wrong, such as a store without room.
             raise error.cause from None

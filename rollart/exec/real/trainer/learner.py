@@ -58,6 +58,28 @@ class Learner:
         )
         self._steps = steps
         self.steps_done = 0
+        self._kept_on = self._device
+
+    def come(self) -> None:
+        """Have weights and optimiser state on the device that computes."""
+        self._move(self._device)
+
+    def leave(self) -> None:
+        """Give the device's memory back: weights and optimiser state wait in the host's."""
+        self.optimizer.zero_grad(set_to_none=True)
+        self._move(torch.device("cpu"))
+        torch.cuda.empty_cache()
+
+    def _move(self, device: torch.device) -> None:
+        if device == self._kept_on:
+            return
+        for policy in (self.policy, self._reference):
+            if policy is not None:
+                policy.to(device)
+        for state in self.optimizer.state.values():
+            # The count of steps is always on the host.
+            state.update({key: value.to(device) for key, value in state.items() if key != "step"})
+        self._kept_on = device
 
     def step(self, rows: Sequence[Row], version: int) -> dict[str, float]:
         """Train on a batch under weights `version`; what there is to watch, by name."""

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save
 
 from rollart.domain.execution import Learning
+from rollart.exec.real.sharing import Place
 from rollart.exec.real.trainer.checkpoint import load_checkpoint, save_checkpoint
 from rollart.exec.real.trainer.learner import Learner
 from rollart.exec.real.trainer.policy import DTYPES, full_weights, load_policy, shard
@@ -92,11 +93,13 @@ class TrainerProcess:
     def train(self, rows: list[Row], version: int) -> dict[str, float]:
         """One step on a batch with the weights of `version`; what there is to watch, with the seconds it took."""
         began_s = time.perf_counter()
+        self._learner.come()
         told = self._learner.step(rows, version)
         return {**told, "train_s": time.perf_counter() - began_s}
 
     def probe(self, prompts: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probs of prompts' own tokens under the present weights."""
+        self._learner.come()
         return self._learner.prompt_logprobs(prompts)
 
     def export(self) -> Iterator[Any]:
@@ -104,17 +107,29 @@ class TrainerProcess:
 
         Called as a streaming generator, so that the caller owns the buckets and they outlive this process.
         """
+        self._learner.come()
         dtype = DTYPES[self._spec.engine_dtype]
         for bucket in buckets(full_weights(self._learner.policy, dtype), self._spec.bucket_bytes):
             yield self._spec.carrier.put(save(bucket)) if self._rank == 0 else None
 
     def save(self, folder: str, version: int) -> None:
         """Write a checkpoint."""
+        self._learner.come()
         save_checkpoint(self._learner, Path(folder), version, write=self._rank == 0)
 
     def load(self, folder: str) -> int:
         """Go on from a checkpoint; its version."""
+        self._learner.come()
         return load_checkpoint(self._learner, Path(folder))
+
+    def leave(self) -> None:
+        """Give the device's memory back until it is asked for something again."""
+        self._learner.leave()
+
+    def place(self) -> Place:
+        """Where this rank computes."""
+        context = ray.get_runtime_context()
+        return Place(node=context.get_node_id(), devices=tuple(context.get_accelerator_ids()["GPU"]))
 
     def pid(self) -> int:
         """The process."""
