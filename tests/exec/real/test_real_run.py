@@ -1,7 +1,5 @@
 """Runs on real engines, environments and a real trainer, on this machine."""
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,32 +10,12 @@ from rollart import api
 from rollart.domain.errors import InputError
 from rollart.domain.events import EngineLost, EnvironmentFailed, TrainerLost
 from rollart.runlog.reader import records
+from tests.exec.real.killing import kill
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 LAPTOP = Path(__file__).resolve().parents[3] / "experiments/scenarios/laptop.yaml"
 SMALL = ["training.batch_size=32", "policy.recovery.checkpoint_every=2"]
-
-
-def ancestors(pid):
-    """Processes that a process descends from."""
-    while pid > 1:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        yield pid
-
-
-def kill(name):
-    """Kill -9 the first process of this name, which is its title, among the descendants of this one."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            title = (folder / "cmdline").read_bytes().decode(errors="replace")
-            ours = title.startswith(f"ray::{name}") and os.getpid() in ancestors(int(folder.name))
-        except OSError:
-            continue
-        if ours:
-            os.kill(int(folder.name), signal.SIGKILL)
-            return
-    pytest.fail(f"no process {name}")
 
 
 def test_engines_hold_the_weights_of_the_trainer_and_the_log_keeps_its_promises(tmp_path):

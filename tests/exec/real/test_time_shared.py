@@ -7,8 +7,9 @@ import yaml
 
 from rollart import api
 from rollart.domain.commands import SuspendEngine, TrainBatch
-from rollart.domain.events import TrainingEnded, TurnGenerated
+from rollart.domain.events import EngineLost, TrainerLost, TrainingEnded, TurnGenerated
 from rollart.runlog.reader import records
+from tests.exec.real.killing import kill
 
 LAPTOP = Path(__file__).resolve().parents[3] / "experiments/scenarios/laptop.yaml"
 STEPS, BATCH = 3, 32
@@ -52,3 +53,23 @@ def test_engine_and_trainer_take_turns(tmp_path):
             training = isinstance(record, TrainBatch)
         meanwhile += training and isinstance(record, TurnGenerated)
     assert meanwhile == 0
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_who_is_killed_comes_back_when_it_is_its_turn(tmp_path):
+    victims = {1: "TrainerProcess", 2: "EngineProcess"}
+
+    def progress(version, _):
+        if version in victims:
+            kill(victims.pop(version))
+
+    summary = api.run(shared(tmp_path, "steps=4"), out=tmp_path / "run", progress=progress).summary
+    assert victims == {}
+    assert summary["trajectories"]["trained"] == 4 * BATCH
+    assert summary["trajectories"]["failed"] == 0
+    assert 0.0 < summary["logprob_gap"]["max"] < 1e-4
+    kinds = {type(record) for _, _, record in records(tmp_path / "run/runlog.parquet")}
+    assert {EngineLost, TrainerLost} <= kinds
+    assert api.check(tmp_path / "run").ok
