@@ -128,6 +128,8 @@ class WeightTransfer(StrEnum):
     """As Ray objects."""
     MOONCAKE = "mooncake"
     """Through a Mooncake store."""
+    NCCL = "nccl"
+    """From GPU to GPU, to engines that stand still; as Ray objects to those that start later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

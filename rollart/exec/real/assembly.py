@@ -18,7 +18,7 @@ from rollart.exec.real.progress import Progress
 from rollart.exec.real.rewards.judges import judges_of
 from rollart.exec.real.rewards.select import RewardFunctions, check_functions
 from rollart.exec.real.tokens import tokenizer_of
-from rollart.exec.real.weights.select import carrier_of
+from rollart.exec.real.weights.select import carrier_of, check_plan
 from rollart.exec.real.workers import RealWorkers
 
 
@@ -34,6 +34,7 @@ def connected(
     if address is not None:
         check_address(address)
     kv_connector = connector_of(job, settings)
+    check_plan(job, settings)
     for task in settings.tasks:
         make_environment(task.environment, task.arguments).close()
     model = model_folder(settings, folder, job.seed)

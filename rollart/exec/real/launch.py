@@ -12,7 +12,7 @@ from ray.exceptions import RayError
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from rollart.domain.execution import ExecutionSettings, TaskExecution
+from rollart.domain.execution import ExecutionSettings, TaskExecution, WeightTransfer
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup, Role
 from rollart.exec.real.cluster import QUIET, bundle, demand
@@ -84,6 +84,13 @@ class Launcher:
         """Engines of the plan."""
         return len(self._engines)
 
+    @property
+    def receivers(self) -> dict[int, int]:
+        """Engines that follow the trainer's weights -> vLLM's workers of each."""
+        return {
+            index: group.tensor_parallel for index, group in enumerate(self._engines) if group.role is not Role.JUDGE
+        }
+
     # Engines
 
     async def engine(self, index: int, incarnation: int, received: Received, lost: Lost, *, suspended: bool) -> Mailbox:
@@ -152,6 +159,7 @@ class Launcher:
             folder=str(self._model if judge is None else judge.folder),
             host_folder=str(MEMORY_FOLDER / self._name / f"engine-{index}-{incarnation}"),
             carrier=self.carrier,
+            broadcast=settings.weight_transfer is WeightTransfer.NCCL and judge is None,
             dtype=settings.dtype,
             context_limit=self._job.training.context_limit,
             max_num_seqs=group.max_num_seqs,

@@ -24,7 +24,7 @@ from rollart.domain.commands import (
     TrainBatch,
     UpdateEngine,
 )
-from rollart.domain.execution import ExecutionSettings
+from rollart.domain.execution import ExecutionSettings, WeightTransfer
 from rollart.domain.job import Job
 from rollart.exec.ports import Desk, Orders, ResumePoint
 from rollart.exec.real.archive import EpisodeArchive
@@ -37,6 +37,7 @@ from rollart.exec.real.progress import Progress
 from rollart.exec.real.rewards.scoring import Scoring
 from rollart.exec.real.rewards.select import RewardFunctions
 from rollart.exec.real.trainer.group import TrainerGroup
+from rollart.exec.real.weights.members import Member
 from rollart.exec.real.weights.store import WeightStore
 from rollart.modelled.timers import Timers
 from rollart.runlog.samples import EnvironmentSample, LinkSample, Sample, TrainerSample
@@ -80,7 +81,8 @@ class RealWorkers:
             job.seed,
             launcher.shared_devices,
         )
-        self.store = WeightStore(self.trainer, launcher.carrier, self._spawn, clock, report)
+        receivers = self._receivers if settings.weight_transfer is WeightTransfer.NCCL else None
+        self.store = WeightStore(self.trainer, launcher.carrier, self._spawn, clock, report, receivers)
         turn_tokens = {task.task: task.turn_tokens for task in settings.tasks}
         self.engines = EngineFleet(
             launcher.engine_count, launcher.engine, turn_tokens, episodes, self.store, self._spawn, report
@@ -89,6 +91,9 @@ class RealWorkers:
         tasks = {task.task: task for task in settings.tasks}
         self.environments = EnvironmentFleet(tasks, launcher.environment_host, episodes, clock, report)
         self.scoring = Scoring(rewards.made(self.engines), episodes, self._spawn, clock, report, self._archive.keep)
+
+    def _receivers(self) -> list[Member]:
+        return self.engines.members(self._launcher.receivers)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something beside the loop; an error that nobody handles ends the run."""
@@ -135,7 +140,8 @@ class RealWorkers:
         for link in self.engines.links:
             yield link.sample()
         yield TrainerSample(busy_s=self.trainer.busy_s)
-        yield LinkSample(link="weights", bytes=self.engines.moved_bytes, busy_s=self.store.busy_s)
+        moved_bytes = self.engines.moved_bytes + self.store.broadcast_bytes
+        yield LinkSample(link="weights", bytes=moved_bytes, busy_s=self.store.busy_s)
         yield EnvironmentSample(busy_s=self.environments.busy_s, slots_s=self.environments.slots_s)
         yield self.scoring.sample()
 
@@ -143,6 +149,7 @@ class RealWorkers:
         """Rewards, gaps and rates, by the keys of the summary."""
         return self._progress.figures() | {
             "logprob_gap": {"mean": self.probes.gaps.mean, "max": self.probes.gaps.largest},
+            "failed_broadcasts": self.store.failed_broadcasts,
             "weight_update_s": fmean(self.engines.update_s) if self.engines.update_s else None,
         }
 

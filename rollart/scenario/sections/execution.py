@@ -149,8 +149,9 @@ class ExecutionSection(Section):
     probe_every: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         default=1, description="Weight updates between log-prob probes of every engine; 0: none"
     )
-    weight_transfer: Literal["ray", "mooncake"] = Field(
-        default="ray", description="How weights get to the engines: as Ray objects, or through a Mooncake store"
+    weight_transfer: Literal["ray", "mooncake", "nccl"] = Field(
+        default="ray",
+        description="How weights get to the engines: as Ray objects, through a Mooncake store, or from GPU to GPU",
     )
     mooncake: MooncakeSection | None = Field(default=None, description="The store, where weight_transfer is `mooncake`")
     judge_weights: dict[Name, str] = Field(

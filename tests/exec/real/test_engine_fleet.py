@@ -18,6 +18,7 @@ from rollart.domain.events import EngineLost, EngineStarted, EngineUpdated, Gene
 from rollart.exec.real.engines.fleet import EngineFleet
 from rollart.exec.real.engines.turn import Turn
 from rollart.exec.real.episodes import Episodes
+from rollart.exec.real.weights.members import Member
 
 
 class Process:
@@ -35,10 +36,13 @@ class Process:
 
 
 class Store:
-    """Weights are names."""
+    """Weights are names; version 5 has come with a broadcast, and version 6 is lost."""
 
-    def buckets(self, version):
-        return [f"v{version}"]
+    def has_arrived(self, command):
+        return command.version == 5
+
+    async def pushed(self, version):
+        return None if version == 6 else [f"v{version}"]
 
 
 class Bench:
@@ -163,3 +167,26 @@ def test_the_initial_version_is_in_the_folder():
     bench.fleet.update(UpdateEngine(id=3, engine=0, incarnation=0, version=0, source=WeightSource.STORE))
     bench.fleet.update(UpdateEngine(id=4, engine=0, incarnation=0, version=2, source=WeightSource.HOST))
     assert bench.processes[0].posted == [("update", 3, 0, None), ("update", 4, 2, None)]
+
+
+def test_what_has_come_with_a_broadcast_is_not_fetched():
+    bench = Bench()
+    bench.fleet.update(UpdateEngine(id=3, engine=0, incarnation=0, version=5, source=WeightSource.BROADCAST))
+    bench.fleet.update(UpdateEngine(id=4, engine=0, incarnation=0, version=4, source=WeightSource.BROADCAST))
+    assert bench.processes[0].posted == [("update", 3, 5, None), ("update", 4, 4, ["v4"])]
+
+
+def test_an_engine_that_nobody_can_give_its_version_is_lost():
+    bench = Bench()
+    bench.fleet.update(UpdateEngine(id=3, engine=0, incarnation=0, version=6, source=WeightSource.STORE))
+    assert bench.processes[0].posted == []
+    assert bench.events == [EngineLost(engine=0, incarnation=0, commands=(), saved_tokens=())]
+
+
+def test_members_of_a_broadcast_are_the_engines_that_are_up_and_asked_for():
+    bench = Bench()
+    bench.processes[0].actor = "process"
+    assert bench.fleet.members({0: 2}) == [Member(engine=0, incarnation=0, workers=2, process="process")]
+    assert bench.fleet.members({1: 2}) == []
+    bench.processes[0].lost("killed")
+    assert bench.fleet.members({0: 2}) == []

@@ -26,6 +26,7 @@ from rollart.exec.real.engines.remains import Remains, descendants
 from rollart.exec.real.engines.spec import EngineSpec
 from rollart.exec.real.engines.turn import Turn, turn_of
 from rollart.exec.real.mailbox import Message, Outbox
+from rollart.exec.real.weights.members import BROADCAST_LIMIT_S
 
 ORDERED = ("suspend", "resume", "pull", "update", "probe")
 """Messages that wait for the ones of their kind before them."""
@@ -118,10 +119,24 @@ class EngineProcess:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None and not self._broken:
-            # A broken engine must die, so that the driver learns of it: nothing here can mend it.
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._break(error)
+
+    def _break(self, error: BaseException) -> None:
+        """A broken engine must die, so that the driver learns of it: nothing here can mend it."""
+        if not self._broken:
             self._broken = True
-            self._outbox.post(("broken", repr(task.exception())[:1000]))
+            self._outbox.post(("broken", repr(error)[:1000]))
+
+    async def transfer(self, call: str, info: dict[str, Any] | None = None) -> None:
+        """A call of vLLM's weight transfer, by the trainer; who fails in it has neither the old weights nor the new."""
+        from rollart.exec.real.engines import backend
+
+        try:
+            await asyncio.wait_for(backend.transfer(self._engine, call, info), BROADCAST_LIMIT_S)
+        except Exception as error:
+            self._break(error)
+            raise
 
     # Turns
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import ray
 from vllm import SamplingParams
-from vllm.config import KVTransferConfig
+from vllm.config import KVTransferConfig, WeightTransferConfig
+from vllm.distributed.weight_transfer.base import WeightTransferInitRequest, WeightTransferUpdateRequest
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 from vllm.sampling_params import RequestOutputKind
@@ -61,6 +62,7 @@ def make_engine(spec: EngineSpec) -> tuple[AsyncLLM, list[Meter]]:
         seed=spec.seed,
         logprobs_mode="processed_logprobs",
         worker_extension_cls=EXTENSION,
+        weight_transfer_config=WeightTransferConfig(backend="nccl") if spec.broadcast else None,
         disable_log_stats=False,
         enable_sleep_mode=spec.time_shared and not on_cpu,
         kv_transfer_config=None if spec.kv_transfer is None else _kv_transfer(spec.kv_transfer),
@@ -77,6 +79,23 @@ def _kv_transfer(transfer: KvTransfer) -> KVTransferConfig:
             os.environ["VLLM_NIXL_SIDE_CHANNEL_PORT"] = str(free.getsockname()[1])
         os.environ["VLLM_NIXL_SIDE_CHANNEL_HOST"] = ray.util.get_node_ip_address()
     return KVTransferConfig(**transfer.vllm_config())
+
+
+async def transfer(engine: AsyncLLM, call: str, info: dict[str, Any] | None) -> None:
+    """One call of vLLM's weight transfer, by its name; `info` where it takes any."""
+    if call == "init_weight_transfer_engine":
+        # A group of which a member has died is left for a new one.
+        await engine.shutdown_weight_transfer_engine()
+        await engine.init_weight_transfer_engine(WeightTransferInitRequest(init_info=info or {}))
+    elif call == "start_weight_update":
+        await engine.start_weight_update()
+    elif call == "update_weights":
+        await engine.update_weights(WeightTransferUpdateRequest(update_info=info or {}))
+    elif call == "finish_weight_update":
+        await engine.finish_weight_update()
+        await engine.collective_rpc("pack_head")
+    else:
+        raise ValueError(f"{call!r} is no call of the weight transfer")
 
 
 class SamplingTable:

@@ -31,6 +31,7 @@ from rollart.exec.real.engines.prefills import Prefills
 from rollart.exec.real.engines.turn import Turn
 from rollart.exec.real.episodes import Episodes, Generated
 from rollart.exec.real.mailbox import Mailbox, Message
+from rollart.exec.real.weights.members import Member
 
 Received = Callable[[Message], None]
 Lost = Callable[[str], None]
@@ -49,12 +50,12 @@ class Starter(Protocol):
 class Buckets(Protocol):
     """Where the weights of versions are."""
 
-    def buckets(self, version: int) -> Sequence[Any]:
-        """References to a version that was pushed."""
+    def has_arrived(self, command: UpdateEngine) -> bool:
+        """Whether the engine has the version by a broadcast."""
         ...
 
-    async def pushed(self, version: int) -> Sequence[Any]:
-        """References to a version, as soon as it is pushed."""
+    async def pushed(self, version: int) -> Sequence[Any] | None:
+        """References to a version as soon as it is in the store; None where the trainer died before it was."""
         ...
 
 
@@ -157,7 +158,7 @@ class EngineFleet:
     async def _pull(self, command: PullWeights) -> None:
         buckets = await self._store.pushed(command.version)
         link = self.links[command.engine]
-        if link.takes(command.incarnation):
+        if buckets is not None and link.takes(command.incarnation):
             link.post(("pull", command.id, command.version, list(buckets)))
 
     def suspend(self, command: SuspendEngine) -> None:
@@ -169,11 +170,20 @@ class EngineFleet:
         self._order(command, ("resume", command.id))
 
     def update(self, command: UpdateEngine) -> None:
-        """Install a version from the host or from the store; the initial one came with the model's folder."""
-        buckets = None
-        if command.version > 0 and command.source is not WeightSource.HOST:
-            buckets = self._store.buckets(command.version)
-        self._order(command, ("update", command.id, command.version, buckets and list(buckets)))
+        """Install a version from the host or the store, unless it has come with a broadcast or the model's folder."""
+        if command.version == 0 or command.source is WeightSource.HOST or self._store.has_arrived(command):
+            self._order(command, ("update", command.id, command.version, None))
+        else:
+            self._spawn(self._update(command))
+
+    async def _update(self, command: UpdateEngine) -> None:
+        buckets = await self._store.pushed(command.version)
+        link = self.links[command.engine]
+        if buckets is not None:
+            self._order(command, ("update", command.id, command.version, list(buckets)))
+        elif link.takes(command.incarnation):
+            # Nobody can give it the version any more; another incarnation finds a newer one.
+            self._broken(link, "no weights")
 
     def _order(self, command: SuspendEngine | ResumeEngine | UpdateEngine, message: Message) -> None:
         link = self.links[command.engine]
@@ -192,6 +202,16 @@ class EngineFleet:
     def probe(self, engine: int, version: int, prompts: Sequence[list[int]]) -> None:
         """Ask an engine for the log-probs of prompts under the version that it has."""
         self.links[engine].post(("probe", version, list(prompts)))
+
+    def members(self, workers: Mapping[int, int]) -> list[Member]:
+        """Engines that are up, of those whose number of vLLM's workers is given."""
+        return [
+            Member(
+                engine=link.index, incarnation=link.incarnation, workers=workers[link.index], process=link.mailbox.actor
+            )
+            for link in self.links
+            if link.index in workers and link.mailbox is not None
+        ]
 
     async def ask(self, engine: int, sampling: str, prompt: list[int], max_tokens: int) -> Turn | None:
         """Generate beside the rollout, as a judge does, until cancelled; None where the engine dies over it."""

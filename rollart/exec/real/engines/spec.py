@@ -28,6 +28,8 @@ class EngineSpec:
     """Where the engine's host keeps weights that were pulled, in memory."""
     carrier: Carrier
     """How they get there."""
+    broadcast: bool = False
+    """Whether the trainer also sends weights straight to the devices, by NCCL."""
     dtype: str
     context_limit: int
     max_num_seqs: int

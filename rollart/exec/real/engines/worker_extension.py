@@ -25,8 +25,12 @@ class WeightInstaller:
         """Install the weights in safetensors files; the number of tensors that were read."""
         names: list[str] = []
         self.model_runner.reload_weights(weights_iterator=_tensors(paths, names))
-        _pack_head(self.model_runner.get_model())
+        self.pack_head()
         return len(names)
+
+    def pack_head(self) -> None:
+        """Make the output head follow new weights, whichever way they came; on GPUs it does."""
+        _pack_head(self.model_runner.get_model())
 
     def let_others_first(self) -> None:
         """Compute when nothing else wants the cores: on CPUs the driver, environments and the trainer need them too."""

@@ -20,6 +20,7 @@ from rollart.domain.execution import Learning
 from rollart.exec.real.episodes import Episodes
 from rollart.exec.real.trainer.advantages import with_advantages
 from rollart.exec.real.trainer.rows import Row, row_of
+from rollart.exec.real.weights.members import BROADCAST_LIMIT_S, Broadcast, Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +192,23 @@ class TrainerGroup:
             # The trainer lives and says what is wrong, such as a store without room.
             raise error.cause from None
         except RayError:
+            self._lost(incarnation)
+            return None
+
+    async def broadcast(self, members: Sequence[Member]) -> Broadcast | None:
+        """Send the present weights straight to engines that stand still; None when the trainer died over it."""
+        incarnation = self._incarnation
+        sent = [rank.broadcast.remote(list(members)) for rank in self._ranks]
+        probes = [rank.probe.remote(self._probes) for rank in self._ranks]
+        try:
+            size = (await asyncio.wait_for(asyncio.gather(*sent), BROADCAST_LIMIT_S))[0]
+            return Broadcast(bytes_each=size, probes=(await asyncio.gather(*probes))[0])
+        except RayTaskError as error:
+            raise error.cause from None
+        except (RayError, TimeoutError):
+            # What waits for a member that has died waits for ever.
+            for rank in self._ranks:
+                ray.kill(rank)
             self._lost(incarnation)
             return None
 

@@ -67,8 +67,10 @@ def shard(policy: Policy) -> None:
     fully_shard(policy)
 
 
-def full_weights(policy: Policy, dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor by its name in the model folder, whole and on the CPU; tied ones once."""
+def full_weights(
+    policy: Policy, dtype: torch.dtype, device: torch.device | str = "cpu"
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor by its name in the model folder, whole and on one device; tied ones once."""
     seen: set[int] = set()
     for name, parameter in policy.model.named_parameters(remove_duplicate=False):
         if id(parameter) in seen:
@@ -77,4 +79,4 @@ def full_weights(policy: Policy, dtype: torch.dtype) -> Iterator[tuple[str, torc
         tensor = parameter.detach()
         if hasattr(tensor, "full_tensor"):
             tensor = tensor.full_tensor()
-        yield name, tensor.to("cpu", dtype).contiguous()
+        yield name, tensor.to(device, dtype).contiguous()

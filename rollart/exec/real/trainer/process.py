@@ -19,6 +19,7 @@ from rollart.exec.real.trainer.policy import DTYPES, full_weights, load_policy, 
 from rollart.exec.real.trainer.rows import Row
 from rollart.exec.real.weights.buckets import buckets
 from rollart.exec.real.weights.carrier import Carrier
+from rollart.exec.real.weights.members import Member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class TrainerProcess:
     def __init__(self, spec: TrainerSpec, rank: int) -> None:
         self._spec = spec
         self._rank = rank
+        self._broadcaster: Any = None
 
     def address(self) -> str:
         """Where the ranks may meet: this rank's host and a free port."""
@@ -60,7 +62,7 @@ class TrainerProcess:
         """Load the model and meet the other ranks."""
         spec = self._spec
         torch.set_num_threads(spec.threads)
-        device = torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
+        device = self._device = torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
         if spec.ranks > 1:
             torch.distributed.init_process_group(
                 "nccl" if device.type == "cuda" else "gloo",
@@ -111,6 +113,16 @@ class TrainerProcess:
         dtype = DTYPES[self._spec.engine_dtype]
         for bucket in buckets(full_weights(self._learner.policy, dtype), self._spec.bucket_bytes):
             yield self._spec.carrier.put(save(bucket)) if self._rank == 0 else None
+
+    def broadcast(self, members: Sequence[Member]) -> int | None:
+        """Send the present weights straight to engines that stand still; bytes for each, None where it failed."""
+        # Here, since only this needs vLLM in the trainer.
+        from rollart.exec.real.weights.broadcast import Broadcaster, PolicySource
+
+        if self._broadcaster is None:
+            source = PolicySource(self._learner.policy, DTYPES[self._spec.engine_dtype], self._device)
+            self._broadcaster = Broadcaster(source, self._rank)
+        return self._broadcaster.send(members)
 
     def save(self, folder: str, version: int) -> None:
         """Write a checkpoint."""
