@@ -56,16 +56,28 @@ def name_of(run: dict[str, Any]) -> str:
 
 
 def show(runs: list[dict[str, Any]]) -> None:
-    """A line for each run."""
+    """A row for each run."""
+    print(
+        "| run | task | first | last | reached 0.9 in step | worst after | a step, s | predicted | the whole, s | log |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for run in runs:
-        rewards = ", ".join(f"{task} {r['first']:.2f} -> {r['last']:.2f}" for task, r in run["reward"].items())
-        reached = all(reward["last"] >= GOAL for reward in run["reward"].values())
-        step_s, predicted_s = run["step_time_s"]["mean"], run["predicted_step_time_s"]
-        print(
-            f"{name_of(run)}: {rewards}; {run['steps']} steps of {step_s:.2f} s ({predicted_s:.2f} predicted), "
-            f"{run['wall_s']:.0f} s, gap {run['logprob_gap']['max']:.1e}, "
-            f"{'both' if reached else 'not both'} at {GOAL}, log {'holds' if run['log_holds'] else 'BROKEN'}"
-        )
+        for place, (task, reward) in enumerate(run["reward"].items()):
+            reached, worst = milestones(run["curves"][task])
+            facts = [
+                f"{run['step_time_s']['mean']:.2f}",
+                f"{run['predicted_step_time_s']:.2f}",
+                f"{run['wall_s']:.0f}",
+                "holds" if run["log_holds"] else "BROKEN",
+            ]
+            cells = [task, f"{reward['first']:.2f}", f"{reward['last']:.2f}", reached, worst]
+            print(f"| {' | '.join([name_of(run) if not place else '', *cells, *(facts if not place else [''] * 4)])} |")
+
+
+def milestones(curve: list[float]) -> tuple[str, str]:
+    """The first step that reached the goal, and the lowest mean reward of those behind it."""
+    first = next((step for step, reward in enumerate(curve) if reward >= GOAL), None)
+    return ("-", "-") if first is None else (str(first + 1), f"{min(curve[first:]):.2f}")
 
 
 def draw(runs: list[dict[str, Any]]) -> None:
