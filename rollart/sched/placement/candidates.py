@@ -17,7 +17,7 @@ from rollart.sched.placement.report import Candidate, PoolUse, Prediction
 
 _SLACK = (1.25, 1.1, 1.04, 1.01, 1.0)
 """Batches in a step that groups are asked to feed, if the answer's engines can: spare rate against bad luck."""
-_LEEWAY = (1.002, 1.005, 1.01, 1.02, 1.05)
+_LEEWAY = (1.002, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2)
 """How much longer a step may become for the sake of whole groups that share their engines."""
 _GROUPING_S = 5.0
 """Whatever the time limit: a plan is always made of what was found."""
