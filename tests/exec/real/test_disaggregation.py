@@ -11,6 +11,7 @@ from rollart import api
 from rollart.domain.commands import GenerateTurn
 from rollart.exec.real.engines.connectors import KvTransfer
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
+from rollart.exec.real.weights.carrier import RayObjects
 from rollart.runlog.reader import records
 from rollart.runlog.samples import EngineSample
 from tests.exec.real.test_connectors import pair
@@ -38,6 +39,7 @@ def spec(folder, kv, *, prefills):
     return EngineSpec(
         folder=str(folder),
         host_folder=str(kv / "weights"),
+        carrier=RayObjects(),
         dtype="float32",
         context_limit=512,
         max_num_seqs=8,
@@ -119,7 +121,7 @@ async def _updated(prefill, decode, folder):
     meter = decode.process._meters[0]
     began = meter.decode_tokens
     await until(lambda: meter.decode_tokens > began + 4)
-    await decode.ask("suspend", "suspended", 301)
+    await decode.ask("suspend", "suspended", 301, False)
     await decode.send("turn", 202, "t", prompt, 400, second)
     await decode.ask("update", "updated", 302, 1, None)
     await until(lambda: files(folder) == [])
