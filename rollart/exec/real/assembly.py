@@ -20,6 +20,7 @@ from rollart.exec.real.rewards.select import RewardFunctions, check_functions
 from rollart.exec.real.tokens import tokenizer_of
 from rollart.exec.real.weights.select import carrier_of, check_plan
 from rollart.exec.real.workers import RealWorkers
+from rollart.sched.placement.rent import devices_taken
 
 
 @contextmanager
@@ -64,9 +65,5 @@ def connected(
 
 def needed_devices(job: Job) -> dict[str, int]:
     """Devices that the plan takes of each pool; time-shared engines take the trainer's."""
-    placement = job.plan.placement
-    needed = {placement.trainer.pool: placement.trainer.devices}
-    for group in placement.engine_groups:
-        if not group.time_shared:
-            needed[group.pool] = needed.get(group.pool, 0) + group.devices
-    return needed
+    taken = {name: devices_taken(job.plan.placement, name) for name in job.cluster.pools}
+    return {name: devices for name, devices in taken.items() if devices}

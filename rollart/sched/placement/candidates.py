@@ -51,7 +51,9 @@ def candidate_of(base: Instance, plan: Plan, objective: Objective) -> Candidate 
     own = _own_instance(base, plan)
     found = None if own is None else _predicted(own, plan)
     if own is not None and found is not None and found.bottleneck == "rollout":
-        found = _predicted(crowded(own, plan), plan)
+        under_pressure = crowded(own, plan)
+        # The programs take long: not twice where nothing has changed.
+        found = found if under_pressure is own else _predicted(under_pressure, plan)
     return None if found is None else Candidate(plan=plan, predicted=found, value=value_of(found, objective, base))
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from rollart.exec.real.engines.connectors import NIXL, KvTransfer
 from rollart.exec.real.engines.meter import Meter
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
+from rollart.exec.real.free_port import free_port
 
 EXTENSION = "rollart.exec.real.engines.worker_extension.WeightInstaller"
 PREFILL_FOR_OTHERS = {
@@ -74,9 +74,7 @@ def make_engine(spec: EngineSpec) -> tuple[AsyncLLM, list[Meter]]:
 def _kv_transfer(transfer: KvTransfer) -> KVTransferConfig:
     """The connector's configuration; NIXL's engines meet at an address of their host, which vLLM takes from here."""
     if transfer.connector == NIXL:
-        with socket.socket() as free:
-            free.bind(("", 0))
-            os.environ["VLLM_NIXL_SIDE_CHANNEL_PORT"] = str(free.getsockname()[1])
+        os.environ["VLLM_NIXL_SIDE_CHANNEL_PORT"] = str(free_port())
         os.environ["VLLM_NIXL_SIDE_CHANNEL_HOST"] = ray.util.get_node_ip_address()
     return KVTransferConfig(**transfer.vllm_config())
 

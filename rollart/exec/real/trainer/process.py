@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save
 
 from rollart.domain.execution import Learning
+from rollart.exec.real.free_port import free_port
 from rollart.exec.real.sharing import Place
 from rollart.exec.real.trainer.checkpoint import load_checkpoint, save_checkpoint
 from rollart.exec.real.trainer.learner import Learner
@@ -52,11 +53,7 @@ class TrainerProcess:
 
     def address(self) -> str:
         """Where the ranks may meet: this rank's host and a free port."""
-        import socket
-
-        with socket.socket() as free:
-            free.bind(("", 0))
-            return f"tcp://{ray.util.get_node_ip_address()}:{free.getsockname()[1]}"
+        return f"tcp://{ray.util.get_node_ip_address()}:{free_port()}"
 
     def start(self, address: str) -> None:
         """Load the model and meet the other ranks."""

@@ -6,7 +6,6 @@ has fixed members, so a new one is made whenever an engine has come or gone. Whe
 on; engines that were in the middle of it are broken, and the next broadcast makes a new group.
 """
 
-import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
 from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
 
+from rollart.exec.real.free_port import free_port
 from rollart.exec.real.trainer.policy import Policy, full_weights
 from rollart.exec.real.weights.members import Member
 
@@ -112,7 +112,7 @@ class Broadcaster:
         self._leave()
         info = NCCLTrainerInitInfo(
             master_address=ray.util.get_node_ip_address(),
-            master_port=_free_port(),
+            master_port=free_port(),
             world_size=1 + sum(member.workers for member in members),
             rank=self._rank,
         )
@@ -123,9 +123,3 @@ class Broadcaster:
         if self._group is not None:
             self._group.shutdown()
         self._group, self._members = None, []
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("", 0))
-        return int(free.getsockname()[1])
