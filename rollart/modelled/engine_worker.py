@@ -5,8 +5,7 @@ rounding error later than it asked for; `_time` keeps what it is told from going
 """
 
 from collections.abc import Callable
-from math import inf
-from typing import Any
+from math import inf, nextafter
 
 from rollart.costs.interface import EngineCosts
 from rollart.domain.commands import EngineCommand, ResumeEngine, SuspendEngine, UpdateEngine
@@ -17,11 +16,12 @@ from rollart.serving.counters import Usage
 from rollart.serving.engine import Engine
 from rollart.serving.request import Completion, Request
 
-Done = Callable[[Completion, Any], None]
+Done = Callable[[Completion], None]
+"""A request's payload: whom to tell."""
 
 
 class EngineWorker:
-    """An engine, its incarnation and its open requests."""
+    """An engine and its incarnation."""
 
     __slots__ = (
         "_after",
@@ -31,7 +31,6 @@ class EngineWorker:
         "_costs",
         "_due",
         "_last_s",
-        "_open",
         "_past",
         "_report",
         "_wake",
@@ -58,7 +57,6 @@ class EngineWorker:
         self._wake = self._on_time
         """One bound method for all wake-ups."""
         self.engine = Engine(config, costs)
-        self._open: dict[int, tuple[Done, Any]] = {}
         self._due = inf
         self._last_s = 0.0
         self._busy_until_s = 0.0
@@ -68,20 +66,18 @@ class EngineWorker:
 
     # Requests
 
-    def submit(self, request: Request, done: Done, payload: Any) -> None:
-        """Hand over a request; `done(completion, payload)` is called when it is complete."""
-        now = self._time()
+    def submit(self, request: Request, done: Done) -> None:
+        """Hand over a request; `done(completion)` is called when it is complete."""
         # Not at the very moment of a wake-up: requests of one moment start together on an engine at rest.
-        if self.engine.next_wake < now:
-            self._complete(self.engine.advance(now))
-        self._open[request.request_id] = (done, payload)
+        now = self._follow()
+        request.payload = done
         self.engine.submit(request, now)
         self._plan()
 
     def abort(self, request_id: int) -> int:
         """Give up a request; tokens it has made (0 when it is not here any more)."""
         now = self._catch_up()
-        if self._open.pop(request_id, None) is None:
+        if request_id not in self.engine:
             return 0
         made = self.engine.abort(request_id, now)
         self._plan()
@@ -92,7 +88,7 @@ class EngineWorker:
         self.engine.import_kv(chain, tokens, self._catch_up())
 
     def __contains__(self, request_id: int) -> bool:
-        return request_id in self._open
+        return request_id in self.engine
 
     # Commands
 
@@ -132,12 +128,11 @@ class EngineWorker:
 
     # Life and death
 
-    def kill(self) -> dict[int, tuple[Any, int]]:
-        """Die; the payload and the tokens made of every open request."""
+    def kill(self) -> dict[int, int]:
+        """Die; the tokens made of every open request."""
         now = self._catch_up()
-        made = {key: (self._open[key][1], tokens) for key, tokens in self.engine.kill(now)}
+        made = dict(self.engine.kill(now))
         self._past.append(self.engine.usage(now))
-        self._open.clear()
         self.up = False
         self._due = inf
         return made
@@ -152,7 +147,7 @@ class EngineWorker:
 
     def usage(self) -> list[Usage]:
         """Counters of all incarnations, the present one last."""
-        return [*self._past, self.engine.usage(self._time())] if self.up else self._past
+        return [*self._past, self.engine.usage(self._follow())] if self.up else self._past
 
     @property
     def kv_blocks(self) -> int:
@@ -174,8 +169,18 @@ class EngineWorker:
             self._complete(self.engine.advance(now))
         return now
 
+    def _follow(self) -> float:
+        """Let what was due before this moment happen first, as it did unless the engine was quiet; the time."""
+        now = self._time()
+        if self.engine.next_wake < now:
+            self._complete(self.engine.advance(nextafter(now, -inf)))
+        return now
+
     def _plan(self) -> None:
-        wake_s = self.engine.next_wake
+        engine = self.engine
+        wake_s = engine.next_wake
+        if wake_s < engine.quiet_until:
+            wake_s = engine.quiet_until
         if wake_s != self._due:
             self._due = wake_s
             if wake_s < inf:
@@ -195,13 +200,6 @@ class EngineWorker:
             self._complete(done)
 
     def _complete(self, completions: list[Completion]) -> None:
-        """Hand on; all of them have left before the first is handled, since that may abort another."""
-        take = self._open.pop
-        if len(completions) == 1:
-            completion = completions[0]
-            done, payload = take(completion.request_id)
-            done(completion, payload)
-            return
-        told = [(take(completion.request_id), completion) for completion in completions]
-        for (done, payload), completion in told:
-            done(completion, payload)
+        """Hand on; all of them have left the engine before the first is handled, since that may abort another."""
+        for completion in completions:
+            completion.payload(completion)

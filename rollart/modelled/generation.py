@@ -48,7 +48,19 @@ class Handoff:
 class Generation:
     """Carries out GenerateTurn and AbortGeneration."""
 
-    __slots__ = ("_clock", "_episodes", "_handoffs", "_held", "_kv_bytes", "_kv_return", "_links", "_report", "workers")
+    __slots__ = (
+        "_clock",
+        "_cut_short",
+        "_episodes",
+        "_handoffs",
+        "_held",
+        "_kv_bytes",
+        "_kv_return",
+        "_links",
+        "_report",
+        "_whole",
+        "workers",
+    )
 
     def __init__(
         self,
@@ -67,6 +79,9 @@ class Generation:
         self._kv_return = kv_return
         self._clock = clock
         self._report = report
+        self._whole = partial(self._generated, False)
+        self._cut_short = partial(self._generated, True)
+        """One call each for all turns."""
         self._handoffs: dict[int, Handoff] = {}
         self._held: dict[int, tuple[tuple[int, int, int], int]] = {}
         """Trajectory -> decode engine, its incarnation and weight updates, and the tokens whose KV it has."""
@@ -92,7 +107,7 @@ class Generation:
             shared_tokens=command.shared_tokens,
             reusable_tokens=command.reusable_tokens,
         )
-        worker.submit(request, self._generated, truncated)
+        worker.submit(request, self._cut_short if truncated else self._whole)
 
     def _missed(self, command: GenerateTurn, engine: int, incarnation: int) -> None:
         self._report(EngineLost(engine=engine, incarnation=incarnation, commands=(command.id,), saved_tokens=(0,)))
@@ -104,7 +119,7 @@ class Generation:
         else:
             self._missed(command, prefill, worker.incarnation)
 
-    def _generated(self, completion: Completion, truncated: bool) -> None:
+    def _generated(self, truncated: bool, completion: Completion) -> None:
         self._report(
             TurnGenerated(
                 command_id=completion.request_id,
@@ -130,7 +145,7 @@ class Generation:
     def lose(self, index: int) -> None:
         """An engine dies, and with it its requests and what was on its way to or from it."""
         worker = self.workers[index]
-        saved = {request_id: tokens for request_id, (_, tokens) in worker.kill().items()}
+        saved = worker.kill()
         for command_id, handoff in list(self._handoffs.items()):
             command = handoff.command
             needed = (command.engine,) if self._has_left(handoff) else (command.engine, command.prefill_engine)
@@ -174,9 +189,9 @@ class Generation:
             reusable_tokens=command.reusable_tokens,
             role=Role.PREFILL,
         )
-        self.workers[command.prefill_engine].submit(request, self._prefilled, handoff)
+        self.workers[command.prefill_engine].submit(request, partial(self._prefilled, handoff))
 
-    def _prefilled(self, completion: Completion, handoff: Handoff) -> None:
+    def _prefilled(self, handoff: Handoff, completion: Completion) -> None:
         command = handoff.command
         handoff.prefilled = completion
         age = (command.engine, command.incarnation, self.workers[command.engine].updates)
@@ -203,9 +218,9 @@ class Generation:
             output_tokens=handoff.output_tokens - 1,
             role=Role.DECODE,
         )
-        self.workers[command.engine].submit(request, self._decoded, handoff)
+        self.workers[command.engine].submit(request, partial(self._decoded, handoff))
 
-    def _decoded(self, completion: Completion, handoff: Handoff) -> None:
+    def _decoded(self, handoff: Handoff, completion: Completion) -> None:
         handoff.decoded = completion
         if self._kv_return is KvReturn.TRANSFER:
             command = handoff.command

@@ -1,6 +1,7 @@
 """Rewards from a judge model on engines of its own."""
 
 from collections.abc import Callable
+from functools import partial
 
 from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import Event, RewardFailed, TrajectoryScored
@@ -39,11 +40,11 @@ class EngineJudge:
             output_tokens=task.reward.judge_tokens,
         )
         self._open[command.id] = worker
-        worker.submit(request, self._judged, (command.id, spec.reward))
+        worker.submit(request, partial(self._judged, spec.reward))
         self._clock.after(command.timeout_s, self._timed_out, command.id)
 
-    def _judged(self, completion: Completion, payload: tuple[int, float]) -> None:  # noqa: ARG002 - the interface
-        command_id, reward = payload
+    def _judged(self, reward: float, completion: Completion) -> None:
+        command_id = completion.request_id
         del self._open[command_id]
         self._report(TrajectoryScored(command_id=command_id, reward=reward))
 

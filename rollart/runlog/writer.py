@@ -109,6 +109,9 @@ class RunLogWriter:
         self._times_s.clear()
         self._causes.clear()
         self._records.clear()
+        if self._file is not None:
+            for batch in window.batches.values():
+                batch.gather()
         for sink in self._sinks:
             sink.consume(window)
         if self._file is not None:

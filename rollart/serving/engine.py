@@ -1,8 +1,8 @@
 """The model of one LLM engine: iteration-exact, but woken only when its batch changes.
 
-The engine is told the time and never reads a clock.  Its driver calls `advance` at `next_wake`, and any other
-method with a `now` that is not beyond `next_wake`.  Between two wake-ups the engine runs a `Step` of one or
-many iterations; whatever arrives shortens the step to the boundary where it can first be seen.
+The engine is told the time and never reads a clock.  Its driver calls `advance` at `next_wake` (or later, up to
+`quiet_until`), and any other method with a `now` that is not beyond `next_wake`.  Between two wake-ups the engine
+runs a `Step` of one or many iterations; whatever arrives shortens the step to the boundary where it can first be seen.
 
 What an iteration knows.  An iteration that starts at a boundary was composed `scheduling_lag` boundaries
 earlier: it sees submissions and aborts made strictly before that moment, and slots and blocks of requests
@@ -18,19 +18,18 @@ from rollart.costs.interface import EngineCosts, LinearPiece
 from rollart.domain.errors import InvariantError
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Counters, Usage
+from rollart.serving.outlook import after_arrival, after_prompts
 from rollart.serving.prefill_first import PrefillFirst
 from rollart.serving.request import Completion, Request, check_request, completion_of
 from rollart.serving.scheduler import Scheduler
 from rollart.serving.step import Step
 
-# Stands in for the piece of a batch size that was never asked for: no token count lies within it.
-_NOTHING_ASKED = (1, LinearPiece(0.0, 0.0, 0.0))
-
 
 class Engine:
     """One inference replica: batching, KV cache and prefix cache under given costs.
 
-    `next_wake` is when `advance` is due next (seconds, infinite when nothing is).
+    `next_wake` is when `advance` is due next (seconds, infinite when nothing is). Where `quiet_until` is later, that
+    will do for a driver which waits for completions alone: none comes before, unless the engine is told something.
     """
 
     __slots__ = (
@@ -43,7 +42,7 @@ class Engine:
         "_lag",
         "_live",
         "_max_running",
-        "_pieces",
+        "_quiet_iterations",
         "_scheduler",
         "_step",
         "_stepping",
@@ -51,11 +50,15 @@ class Engine:
         "_updating",
         "config",
         "next_wake",
+        "quiet_until",
     )
 
     def __init__(self, config: EngineConfig, costs: EngineCosts) -> None:
         self.config = config
         self.next_wake = inf
+        self.quiet_until = 0.0
+        # Iterations from the start of the step until then.
+        self._quiet_iterations = 0
         self._costs = costs
         self._lag = config.scheduling_lag
         self._block_size = config.block_size
@@ -72,8 +75,6 @@ class Engine:
         # Submissions and aborts that no iteration has seen yet.
         self._arrivals: deque[Request] = deque()
         self._aborts: deque[tuple[float, Request]] = deque()
-        # Per batch size the last piece and the tokens it was asked for.
-        self._pieces: dict[int, tuple[int, LinearPiece]] = {}
 
     @property
     def running(self) -> int:
@@ -85,13 +86,16 @@ class Engine:
         """Requests that have been submitted but not admitted, or preempted."""
         return len(self._arrivals) + len(self._scheduler.waiting)
 
+    def __contains__(self, request_id: int) -> bool:
+        return request_id in self._live
+
     def submit(self, request: Request, now: float) -> None:
         """Hand over a new request.
 
         Raises CapacityError when it could not even run alone, and InvariantError when it makes no sense.
         """
         if now > self.next_wake:
-            self._check_time(now)
+            self._late(now)
         check_request(request, self._kv_capacity_tokens)
         if request.request_id in self._live:
             raise InvariantError(f"engine: request id {request.request_id} is in use; ids of live requests differ")
@@ -107,6 +111,7 @@ class Engine:
         self._live[request.request_id] = request
         self._arrivals.append(request)
         if not self._stepping:
+            self.quiet_until = 0.0
             if not self._suspended and self.next_wake > now:
                 self.next_wake = now
             return
@@ -119,6 +124,8 @@ class Engine:
             and len(scheduler.running) < self._max_running
         ):
             self._cut(self._step.iterations_past(now) + self._lag)
+        if self.quiet_until > self.next_wake:
+            self._expect(request)
 
     def abort(self, request_id: int, now: float) -> int:
         """Give up a request and return the tokens it has made.
@@ -126,7 +133,7 @@ class Engine:
         For the caller it is gone at once; its row leaves the batch when the next iteration is composed.
         Raises InvariantError when the engine does not have it (any more).
         """
-        self._check_time(now)
+        self._hear(now)
         request = self._live.pop(request_id, None)
         if request is None:
             raise InvariantError(f"engine: abort of request {request_id}, which is not here; it may have completed")
@@ -143,7 +150,7 @@ class Engine:
 
     def suspend(self, now: float) -> float:
         """Start no further iteration; return when the one that runs has ended (now, if none does)."""
-        self._check_time(now)
+        self._hear(now)
         self._suspended = True
         if self._stepping:
             self._cut(self._step.iterations_until(now))
@@ -153,6 +160,7 @@ class Engine:
 
     def resume(self, now: float) -> None:
         """Lift a suspension."""
+        self.quiet_until = 0.0
         if self._suspended:
             self._suspended = False
             if not self._stepping and self._live:
@@ -164,7 +172,7 @@ class Engine:
         The prefix cache is lost and running requests go back to waiting, first in line, to compute prompt and
         tokens made again; with `keep_kv_on_update` nothing is lost.
         """
-        self._check_time(now)
+        self._hear(now)
         if self.config.keep_kv_on_update:
             return
         if self._stepping:
@@ -178,13 +186,13 @@ class Engine:
 
     def import_kv(self, chain: int, tokens: int, now: float) -> None:
         """KV of a chain's leading `tokens`, decoded on another engine, arrives; its next request finds it."""
-        self._check_time(now)
+        self._hear(now)
         self._scheduler.kv.import_chain(chain, tokens)
         self._observe_kv(now)
 
     def kill(self, now: float) -> list[tuple[int, int]]:
         """Die, and return (request id, tokens made) of every request; the engine is empty afterwards."""
-        self._check_time(now)
+        self._hear(now)
         made = [(key, self._tokens_made(request, now)) for key, request in self._live.items()]
         counters = self._counters
         if self._stepping:
@@ -304,12 +312,15 @@ class Engine:
             decoding = scheduler.decoding
             duration_s = self._costs.mixed_s(decoding, batch.tokens if decoding else 0, chunks)
             step.begin(now, 1, duration_s, 0.0, 0, 0)
+            if not self._arrivals and not self._aborts:
+                run, self.quiet_until = after_prompts(scheduler, self._costs, step.end_s)
+                self._quiet_iterations = 1 + run
         else:
-            asked, piece = self._pieces.get(batch.size, _NOTHING_ASKED)
-            if not asked <= batch.tokens <= piece.limit_tokens:
-                piece = self._ask_piece(batch.size, batch.tokens)
+            piece = self._costs.decode(batch.size, batch.tokens)
             iterations = self._iterations_alike(piece)
             step.begin(now, iterations, piece.base_s, piece.per_token_s, batch.size, batch.tokens)
+            self.quiet_until = step.end_s
+            self._quiet_iterations = iterations
         for request in scheduler.arrived_kv:
             if request.first_token_s is None:
                 request.first_token_s = step.boundary_s(1)
@@ -343,10 +354,18 @@ class Engine:
             iterations = 1 + batch.iterations_within(kv.free + kv.idle, iterations - 1)
         return iterations
 
-    def _ask_piece(self, batch: int, tokens: int) -> LinearPiece:
-        piece = self._costs.decode(batch, tokens)
-        self._pieces[batch] = (tokens, piece)
-        return piece
+    def _expect(self, request: Request) -> None:
+        """Till when a new request puts off what completes first, if it makes more tokens and preempts nobody."""
+        scheduler, step = self._scheduler, self._step
+        kv, size = scheduler.kv, self._block_size
+        left = self._quiet_iterations - step.iterations
+        rows = len(scheduler.running) + len(self._arrivals)
+        blocks = (request.context_tokens + left) // size + (self._quiet_iterations // size + 1) * rows
+        if scheduler.waiting or request.output_tokens < left or blocks > kv.free + kv.idle:
+            self.quiet_until = 0.0
+        elif scheduler.mixes and not self._lag and rows == scheduler.decoding + 1 and not request.kv_arrives:
+            expected = after_arrival(request, scheduler, self._costs, step.iterations, left, step.end_s)
+            self._quiet_iterations, self.quiet_until = expected
 
     def _see_arrivals(self, seen_s: float) -> None:
         arrivals, waiting = self._arrivals, self._scheduler.waiting
@@ -378,8 +397,13 @@ class Engine:
             ended = 0
         return request.kv_offset + scheduler.batch.iteration + ended + 1 - request.context_tokens
 
-    def _check_time(self, now: float) -> None:
+    def _hear(self, now: float) -> None:
+        """Something is told: what was expected without it does not hold any more."""
+        self.quiet_until = 0.0
         if now > self.next_wake:
-            raise InvariantError(
-                f"engine: told of {now} s, but it was due at {self.next_wake} s; call advance({now}) first"
-            )
+            self._late(now)
+
+    def _late(self, now: float) -> None:
+        raise InvariantError(
+            f"engine: told of {now} s, but it was due at {self.next_wake} s; call advance({now}) first"
+        )

@@ -23,6 +23,8 @@ MOST_RESERVED_TOKENS = 4096
 class PrefillFirst(Scheduler):
     """Waiting and running requests of one engine that gives prompts priority."""
 
+    mixes = False
+
     __slots__ = ()
 
     def compose(self, now: float) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ tokens it knows but one.
 """
 
 import enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rollart.domain.errors import CapacityError, InvariantError
 
@@ -42,6 +42,7 @@ class Request:
     `prefix` names the leading blocks of the prompt, each for itself and all before it, where
     `EngineConfig.prefix_tokens` says how long they are; chain and group are not looked at then.
     `output_tokens` will be made here; a PREFILL request makes one, whatever it says.
+    `payload` is the caller's own and comes back with the completion.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Request:
         "kv_offset",
         "loss",
         "output_tokens",
+        "payload",
         "peak_tokens",
         "preemptions",
         "prefix",
@@ -85,6 +87,7 @@ class Request:
         reusable_tokens: int = 0,
         role: Role = Role.BOTH,
         prefix: tuple[int, ...] = (),
+        payload: Any = None,
     ) -> None:
         self.request_id = request_id
         self.chain = chain
@@ -95,6 +98,7 @@ class Request:
         self.output_tokens = 1 if role is Role.PREFILL else output_tokens
         self.role = role
         self.prefix = prefix
+        self.payload = payload
         # From here on the engine's.  `known_tokens` (prompt and tokens made) and `computed_tokens` (those
         # with KV) stand still while the request decodes: then kv_offset + iteration index have KV.
         self.known_tokens = context_tokens
@@ -137,6 +141,7 @@ class Completion(NamedTuple):
     decode_s: float
     recomputed_tokens: int
     preemptions: int
+    payload: Any
 
 
 def check_request(request: Request, kv_capacity_tokens: int) -> None:
@@ -180,4 +185,5 @@ def completion_of(request: Request, now: float) -> Completion:
         now - decode_from_s,
         request.recomputed_tokens,
         request.preemptions,
+        request.payload,
     )

@@ -21,6 +21,9 @@ from rollart.serving.request import Loss, Request
 class Scheduler:
     """Waiting and running requests of one engine, without any notion of how long an iteration takes."""
 
+    mixes = True
+    """An iteration may compute prompts and decode."""
+
     __slots__ = (
         "_budget_tokens",
         "_max_running",

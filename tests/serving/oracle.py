@@ -384,6 +384,7 @@ class Oracle:
             decode_s=now - begun,
             recomputed_tokens=row.recomputed,
             preemptions=row.preemptions,
+            payload=row.request.payload,
         )
 
     # Leaving.

@@ -50,7 +50,7 @@ def test_one_request_alone():
     engine = engine_of()
     engine.submit(request(1), 10.0)
     done, _ = run(engine)
-    assert done[1] == (1, 13.0, 3, 0, 0.0, 1.0, 1.0, 2.0, 0, 0)
+    assert done[1] == (1, 13.0, 3, 0, 0.0, 1.0, 1.0, 2.0, 0, 0, None)
     assert (engine.running, engine.waiting, engine.next_wake) == (0, 0, inf)
 
 
@@ -269,7 +269,7 @@ def test_prefill_role_ends_with_its_first_token():
     engine = engine_of()
     engine.submit(request(1, context=9, output=30, role=Role.PREFILL), 0.0)
     done, _ = run(engine)
-    assert done[1] == (1, 1.0, 1, 0, 0.0, 1.0, 1.0, 0.0, 0, 0)
+    assert done[1] == (1, 1.0, 1, 0, 0.0, 1.0, 1.0, 0.0, 0, 0, None)
 
 
 def test_decode_role_needs_blocks_but_no_prefill():
@@ -280,7 +280,7 @@ def test_decode_role_needs_blocks_but_no_prefill():
     assert engine.usage(0.0).kv_used_blocks == 3
     done, _ = run(engine)
     assert costs.mixed == []
-    assert done[1] == (1, 3.0, 3, 0, 0.0, 1.0, 0.0, 3.0, 0, 0)
+    assert done[1] == (1, 3.0, 3, 0, 0.0, 1.0, 0.0, 3.0, 0, 0, None)
 
 
 def test_usage_within_a_long_step():

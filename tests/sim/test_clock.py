@@ -132,7 +132,7 @@ def test_days_get_shorter_where_much_happens_and_longer_where_little_does():
     clock = SimulatedClock()
     first = clock._days_per_s
     for number in range(50_000):
-        clock.after(1e-5 * number, lambda _: None, None)
+        clock.after(1e-6 * number, lambda _: None, None)
     clock.after(1.0, lambda _: clock.stop(), None)
     clock.run()
     assert clock._days_per_s > first
