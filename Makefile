@@ -44,7 +44,7 @@ simulate: $(CORE)
 
 test: $(DEV) $(EXEC)
 	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu and not real" tests
-	$(BIN)/python -m pytest -n 2 -m "slow and not gpu and not real" tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not gpu and not real" tests
 	$(BIN)/python -m pytest -m "real and not gpu" tests
 
 check: $(DEV)

@@ -1,11 +1,13 @@
 """Step times of the five policies at constant work, measured, with the simulator's predictions beside the ratios.
 
     .venv/bin/python experiments/speedup.py --repetitions 3
+    .venv/bin/python experiments/speedup.py --repetitions 3 --policies sync --set execution.trainer_threads=2
 
 Real runs of `laptop.yaml` with learning rate 0 (the policy stays as it is, so every step has the same work, and no row
 is left out), without environment latency and with real, sleeping environments whose steps take 0.1 s or 1 s longer on
 average, by a Pareto distribution of tail index 2.5. The policies take turns, on the same engines and the same trainer
-(`kept_workers.py`). The simulator is told the same delays, and nothing of what was measured. Writes
+(`kept_workers.py`). The simulator is told the same delays, and nothing of what was measured. Runs with other
+settings (--set) have rows of their own: in `sync` the trainer has both cores to itself while it works. Writes
 experiments/results/speedup.json after every run; a run that is there is not made again, so the experiment can be
 stopped and gone on with (`--for-s` stops it by itself).
 """
@@ -107,6 +109,7 @@ def measured(workers: Any, policy: str, mean_s: float, repetition: int, more: Se
         "policy": policy,
         "mean_delay_s": mean_s,
         "repetition": repetition,
+        "settings": list(more),
         "cores": len(os.sched_getaffinity(0)),
         "longest_pause_s": round(pause[0], 2),
         "steps_s": [round(step.duration_s, 4) for step in statistics.counted_steps],
@@ -145,19 +148,18 @@ def rows(
     runs: Sequence[Mapping[str, Any]], predictions: Mapping[str, float], mean_s: float
 ) -> Iterator[tuple[str, ...]]:
     """A row a policy: step time, how often it fits into the reference's, and what was predicted of both."""
-    of = {
-        policy: {
-            run["repetition"]: step_s(run) for run in runs if (run["policy"], run["mean_delay_s"]) == (policy, mean_s)
-        }
-        for policy in POLICIES
-    }
-    for policy, times in of.items():
-        ratios = [of[REFERENCE][each] / time_s for each, time_s in times.items() if each in of[REFERENCE]]
+    of: dict[tuple[str, ...], dict[int, float]] = {(policy,): {} for policy in POLICIES}
+    for run in runs:
+        if run["mean_delay_s"] == mean_s:
+            of.setdefault((run["policy"], *run["settings"]), {})[run["repetition"]] = step_s(run)
+    reference = of[(REFERENCE,)]
+    for (policy, *more), times in of.items():
+        ratios = [reference[each] / time_s for each, time_s in times.items() if each in reference]
         if not ratios:
             continue
         predicted = predictions[key(policy, mean_s)]
         yield (
-            policy,
+            ", ".join((policy, *more)),
             str(len(times)),
             f"{median(times.values()):.2f}",
             f"{median(ratios):.2f}",
@@ -214,7 +216,11 @@ def main() -> None:
     options = parser.parse_args()
     began_s = time.perf_counter()
     predictions = {key(policy, mean_s): predicted_s(policy, mean_s) for mean_s in STEPS for policy in POLICIES}
-    there = {(run["policy"], run["mean_delay_s"], run["repetition"]) for run in saved()["runs"]}
+    there = {
+        (run["policy"], run["mean_delay_s"], run["repetition"])
+        for run in saved()["runs"]
+        if run["settings"] == options.settings
+    }
     wanted = product(range(options.repetitions), options.delays, options.policies)
     missing = [each for each in wanted if (each[2], each[1], each[0]) not in there]
     if missing:

@@ -8,8 +8,14 @@ pytest.importorskip("gymnasium")
 from experiments.speedup import BATCH, POLICIES, REFERENCE, delayed_profile, key, predicted_s, rows, scenario_of
 
 
-def run(policy, repetition, *steps_s, mean_s=0.1):
-    return {"policy": policy, "mean_delay_s": mean_s, "repetition": repetition, "steps_s": list(steps_s)}
+def run(policy, repetition, *steps_s, mean_s=0.1, settings=()):
+    return {
+        "policy": policy,
+        "mean_delay_s": mean_s,
+        "repetition": repetition,
+        "settings": list(settings),
+        "steps_s": list(steps_s),
+    }
 
 
 def test_ratios_are_taken_repetition_by_repetition():
@@ -20,11 +26,13 @@ def test_ratios_are_taken_repetition_by_repetition():
         run("rollart", 1, 2.0),
         run("areal", 2, 1.0),
         run("rollart", 0, 100.0, mean_s=1.0),
+        run("sync", 1, 4.0, settings=["a=2"]),
     ]
     predictions = {key(policy, 0.1): 1.0 for policy in POLICIES} | {key("rollart", 0.1): 0.5}
     assert list(rows(runs, predictions, 0.1)) == [
         ("sync", "2", "6.50", "1.00", "1.00-1.00", "1.00", "1.00"),
         ("rollart", "2", "2.00", "3.25", "2.50-4.00", "0.50", "2.00"),
+        ("sync, a=2", "1", "4.00", "2.00", "2.00-2.00", "1.00", "1.00"),
     ]
 
 

@@ -145,6 +145,8 @@ def test_reasoning_tasks_are_graded_by_their_own_verifier():
     assert act(sums, f"I think <answer>{right}</answer>").reward == 1.0
     assert act(sums, f"The answer is {right}.").reward == 1.0
     assert act(sums, "I do not know").reward < 0.5
+    told = make_environment("reasoning", {"dataset": "basic_arithmetic", "seed": 1, "instruction": " A number only."})
+    assert told.reset(3, 0).text == sums.reset(3, 0).text + " A number only."
 
 
 def test_a_text_game_is_played():

@@ -14,7 +14,11 @@ KEPT_QUESTIONS = 100_000
 class Reasoning:
     """One question of a data set; the last word of the answer, or what stands in <answer> tags, is graded."""
 
-    def __init__(self, *, dataset: str, seed: int = 0, arguments: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, *, dataset: str, seed: int = 0, arguments: Mapping[str, Any] | None = None, instruction: str = ""
+    ) -> None:
+        """`instruction` follows every question."""
+        self._instruction = instruction
         self._data = reasoning_gym.create_dataset(dataset, seed=seed, size=KEPT_QUESTIONS, **(arguments or {}))
         self._entry: Mapping[str, Any] = {}
 
@@ -22,7 +26,7 @@ class Reasoning:
         """The question."""
         del member
         self._entry = self._data[seed % KEPT_QUESTIONS]
-        return Observation(text=str(self._entry["question"]))
+        return Observation(text=str(self._entry["question"]) + self._instruction)
 
     def step(self, action: Action) -> Observation:
         """Grade the answer, from 0 to 1."""
