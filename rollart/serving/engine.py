@@ -363,9 +363,17 @@ class Engine:
         blocks = (request.context_tokens + left) // size + (self._quiet_iterations // size + 1) * rows
         if scheduler.waiting or request.output_tokens < left or blocks > kv.free + kv.idle:
             self.quiet_until = 0.0
-        elif scheduler.mixes and not self._lag and rows == scheduler.decoding + 1 and not request.kv_arrives:
+        elif self._is_next(request) and not request.kv_arrives:
             expected = after_arrival(request, scheduler, self._costs, step.iterations, left, step.end_s)
             self._quiet_iterations, self.quiet_until = expected
+
+    def _is_next(self, request: Request) -> bool:
+        """Whether a new request's prompt is sure to be in the iteration behind this step, whole and alone."""
+        scheduler = self._scheduler
+        others = scheduler.decoding
+        alone = len(scheduler.running) == others and len(self._arrivals) == 1
+        fits = others + request.context_tokens <= self.config.max_num_batched_tokens
+        return scheduler.mixes and not self._lag and alone and fits
 
     def _see_arrivals(self, seen_s: float) -> None:
         arrivals, waiting = self._arrivals, self._scheduler.waiting
