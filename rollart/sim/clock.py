@@ -48,7 +48,6 @@ class SimulatedClock:
         "_entries_counted",
         "_next_number",
         "_order",
-        "_plan",
         "_stopped",
         "_today",
         "now",
@@ -63,8 +62,7 @@ class SimulatedClock:
         self._stopped = False
         self._days_per_s = FIRST_DAYS_PER_S
         self._today = -1
-        self._plan: list[Entry] = []
-        """What was planned for today before it began, the last first."""
+        """Days up to this one have begun."""
         self._days: dict[int, list[Entry]] = {}
         self._order: list[int] = []
         """A heap of the days that have entries."""
@@ -85,7 +83,8 @@ class SimulatedClock:
 
     def run(self) -> None:
         """Let time pass until `stop` is called; InvariantError when nothing is due before that."""
-        calendar, plan = self._calendar, self._plan
+        calendar = self._calendar
+        plan: list[Entry] = []
         while not self._stopped:
             if plan and (not calendar or plan[-1] < calendar[0]):
                 self.now, _, _, function, payload = plan.pop()
@@ -97,13 +96,13 @@ class SimulatedClock:
             function(payload)
 
     def _begin_day(self) -> list[Entry]:
-        """Sort and return the plan of the next day that has entries."""
+        """What was planned for the next day that has entries, the last first."""
         if not self._order:
             raise InvariantError(f"deadlock at {self.now} s: nothing is due and the run is not over")
         if self._days_counted >= _DAYS_COUNTED or self._entries_counted >= _ENTRIES_COUNTED:
             self._fit_days()
         self._today = heappop(self._order)
-        plan = self._plan = self._days.pop(self._today)
+        plan = self._days.pop(self._today)
         plan.sort(reverse=True)
         self._days_counted += 1
         self._entries_counted += len(plan)

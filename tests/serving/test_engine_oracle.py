@@ -84,7 +84,7 @@ def test_same_as_oracle_with_prompts_first(seed, config, bend, tick_s, oracle, r
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     seed=seeds,
     config=configs(),
