@@ -2,12 +2,16 @@
 
 Iterations are numbered without gaps.  A request that decodes gains one token per iteration, so its tokens
 with KV are `kv_offset + iteration`, its place within a block is fixed by `kv_offset mod block_size`, and the
-iteration after which it is complete is known when it joins.
+iteration before which it is complete is known when it joins.
 """
 
-from heapq import heappop, heappush
+from array import array
+from bisect import bisect_left, insort
 
 from rollart.serving.request import Request
+
+_TICKET_BITS = 28
+_TICKETS = (1 << _TICKET_BITS) - 1
 
 
 class DecodeBatch:
@@ -27,8 +31,9 @@ class DecodeBatch:
         """Drop all requests."""
         self.size = 0
         self.tokens = 0
-        self._phases = [0] * self.block_size
-        self._finishing: list[tuple[int, int, Request]] = []
+        self._phases = array("I", bytes(4 * self.block_size))
+        # Iteration before which a request is complete, and its ticket, as one number: an array is denser than tuples.
+        self._finishing = array("q")
 
     def join(self, request: Request) -> None:
         """Let a request decode from the next iteration on; all its known tokens but one have KV."""
@@ -38,16 +43,17 @@ class DecodeBatch:
         self.size += 1
         self.tokens += known
         self._phases[offset % self.block_size] += 1
-        left = request.output_tokens + request.context_tokens - known
-        heappush(self._finishing, (iteration + left, request.ticket, request))
+        insort(self._finishing, self._finish(request))
 
     def leave(self, request: Request) -> int:
-        """Take a request out and return its tokens with KV; the caller voids its ticket."""
+        """Take a request out and return its tokens with KV."""
         offset = request.kv_offset
         computed = offset + self.iteration
         self.size -= 1
         self.tokens -= computed + 1
         self._phases[offset % self.block_size] -= 1
+        finishing = self._finishing
+        del finishing[bisect_left(finishing, self._finish(request))]
         return computed
 
     def advance(self, iterations: int) -> int:
@@ -57,25 +63,22 @@ class DecodeBatch:
         self.tokens += iterations * self.size
         return blocks
 
-    def pop_finished(self) -> list[Request]:
-        """Requests that are complete before the next iteration, in order of admission; they still belong."""
-        heap = self._finishing
-        iteration = self.iteration
-        finished = []
-        while heap and heap[0][0] <= iteration:
-            _, ticket, request = heappop(heap)
-            if request.ticket == ticket:
-                finished.append(request)
-        return finished
+    def finished(self) -> list[int]:
+        """Tickets of the requests that are complete before the next iteration, in order of admission; they stay in."""
+        finishing = self._finishing
+        most = (self.iteration + 1) << _TICKET_BITS
+        if not finishing or finishing[0] >= most:
+            return []
+        return [number & _TICKETS for number in finishing[: bisect_left(finishing, most)]]
 
     def iterations_to_finish(self) -> int:
         """Iterations until the first request is complete; the batch is not empty."""
-        heap = self._finishing
-        while True:
-            last, ticket, request = heap[0]
-            if request.ticket == ticket:
-                return last - self.iteration
-            heappop(heap)
+        return (self._finishing[0] >> _TICKET_BITS) - self.iteration
+
+    def _finish(self, request: Request) -> int:
+        """The iteration before which a request is complete, and its ticket."""
+        last = request.context_tokens + request.output_tokens - 1 - request.kv_offset
+        return last << _TICKET_BITS | request.ticket
 
     def needs_block(self, request: Request) -> bool:
         """Whether the next iteration of the request starts a new block."""

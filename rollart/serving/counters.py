@@ -14,6 +14,9 @@ class Counters:
     """
 
     busy_s: float = 0.0
+    """Of busy periods that are over."""
+    busy_since_s: float | None = None
+    """Start of the busy period; None at rest."""
     iterations: int = 0
     prefill_tokens: int = 0
     decode_tokens: int = 0
@@ -26,6 +29,15 @@ class Counters:
     kv_block_s: float = 0.0
     kv_blocks: int = 0
     kv_since_s: float = 0.0
+
+    def busy_until(self, now: float) -> float:
+        """Seconds with an iteration under way, the present busy period included."""
+        return self.busy_s if self.busy_since_s is None else self.busy_s + (now - self.busy_since_s)
+
+    def rest(self, now: float) -> None:
+        """No iteration is under way any more."""
+        self.busy_s = self.busy_until(now)
+        self.busy_since_s = None
 
     def observe_kv(self, kv: KVCache, now: float) -> None:
         """Integrate the occupancy from the last observation up to `now`."""

@@ -11,7 +11,6 @@ with all that is known.  The same happens after a suspension and a weight update
 first boundary at or after their moment.
 """
 
-from collections import deque
 from math import inf
 
 from rollart.costs.interface import EngineCosts, LinearPiece
@@ -73,8 +72,8 @@ class Engine:
         self._updating = False
         self._live: dict[int, Request] = {}
         # Submissions and aborts that no iteration has seen yet.
-        self._arrivals: deque[Request] = deque()
-        self._aborts: deque[tuple[float, Request]] = deque()
+        self._arrivals: list[Request] = []
+        self._aborts: list[tuple[float, Request]] = []
 
     @property
     def running(self) -> int:
@@ -199,7 +198,7 @@ class Engine:
             ended = self._step.iterations_ended(now)
             counters.iterations += ended
             counters.decode_tokens += ended * self._scheduler.decoding
-            counters.busy_s += now - self._step.start_s
+            counters.rest(now)
         self._observe_kv(now)
         self._scheduler.clear()
         self._observe_kv(now)
@@ -225,14 +224,13 @@ class Engine:
         """The counters as they stand now, iterations that have ended included."""
         c, scheduler = self._counters, self._scheduler
         batch, kv = scheduler.batch, scheduler.kv
-        busy_s, iterations, used = c.busy_s, 0, kv.used
+        iterations, used = 0, kv.used
         if self._stepping:
-            busy_s += now - self._step.start_s
             iterations = self._step.iterations_ended(now)
             used += batch.blocks_later(iterations - 1) if iterations > 1 else 0
         return Usage(
             time_s=now,
-            busy_s=busy_s,
+            busy_s=c.busy_until(now),
             iterations=c.iterations + iterations,
             prefill_tokens=c.prefill_tokens,
             decode_tokens=c.decode_tokens + iterations * scheduler.decoding,
@@ -256,7 +254,6 @@ class Engine:
         seen_s = step.boundary_s(step.iterations - 1) if self._lag else now
         self._stepping = False
         counters = self._counters
-        counters.busy_s += now - step.start_s
         counters.iterations += step.iterations
         counters.decode_tokens += step.iterations * scheduler.decoding
         finished = scheduler.end_iterations(step.iterations, now)
@@ -288,7 +285,9 @@ class Engine:
             self._scheduler.lose_kv()
         self._observe_kv(now)
         self.next_wake = inf
-        if not self._suspended:
+        if self._suspended:
+            self._counters.rest(now)
+        else:
             self._start_step(now, inf)
 
     def _start_step(self, now: float, seen_s: float) -> None:
@@ -326,7 +325,10 @@ class Engine:
                 request.first_token_s = step.boundary_s(1)
         self._stepping = True
         self.next_wake = step.end_s
-        self._counters.kv_blocks = scheduler.kv.used
+        counters = self._counters
+        counters.kv_blocks = scheduler.kv.used
+        if counters.busy_since_s is None:
+            counters.busy_since_s = now
 
     def _start_empty(self, now: float, seen_s: float) -> None:
         """Nothing to run with what was seen: look at everything, and rest if that is nothing either."""
@@ -334,6 +336,7 @@ class Engine:
             self._start_step(now, inf)
             return
         self.next_wake = inf
+        self._counters.rest(now)
         self._observe_kv(now)
         if self._scheduler.waiting:
             raise InvariantError(f"engine: {self.waiting} requests wait at {now} s and none can run")
@@ -377,13 +380,18 @@ class Engine:
 
     def _see_arrivals(self, seen_s: float) -> None:
         arrivals, waiting = self._arrivals, self._scheduler.waiting
-        while arrivals and arrivals[0].submitted_s < seen_s:
-            waiting.append(arrivals.popleft())
+        seen = 0
+        for request in arrivals:
+            if request.submitted_s >= seen_s:
+                break
+            waiting.append(request)
+            seen += 1
+        del arrivals[:seen]
 
     def _see_aborts(self, seen_s: float) -> None:
         aborts = self._aborts
         while aborts and aborts[0][0] < seen_s:
-            self._scheduler.drop(aborts.popleft()[1])
+            self._scheduler.drop(aborts.pop(0)[1])
 
     def _cut(self, iterations: int) -> None:
         self._step.cut(iterations)
@@ -396,7 +404,7 @@ class Engine:
         """Tokens that the request has made here by now."""
         scheduler = self._scheduler
         made = request.known_tokens - request.context_tokens
-        if request not in scheduler.running:
+        if not request.ticket:
             return made
         ended = self._step.iterations_ended(now) if self._stepping else 0
         if request in scheduler.prefilling or request is scheduler.partial:

@@ -14,8 +14,7 @@ last token of the bare prompt, which every member must compute, is private.  A r
 number of shared tokens than the group's blocks in the cache shares nothing.
 """
 
-from collections import OrderedDict
-
+from rollart.serving.idle import IdleQueue
 from rollart.serving.request import Request
 from rollart.serving.segment import Segment
 
@@ -37,7 +36,7 @@ class KVCache:
         self.idle = 0
         self._chains: dict[int, Segment] = {}
         self._groups: dict[int, Segment] = {}
-        self._idle_segments: OrderedDict[Segment, None] = OrderedDict()
+        self._idle_segments = IdleQueue()
 
     @property
     def used(self) -> int:
@@ -143,14 +142,14 @@ class KVCache:
         if whole > share:
             own = Segment(request.chain, share, whole - share, 0)
             self._chains[request.chain] = own
-            self._idle_segments[own] = None
+            self._idle_segments.add(own)
             self.idle += whole - share
         if group is not None:
             request.group_segment = None
             group.users -= 1
             if not group.users:
                 if group.blocks:
-                    self._idle_segments[group] = None
+                    self._idle_segments.add(group)
                     self.idle += group.blocks
                 else:
                     del self._groups[group.key]
@@ -168,13 +167,13 @@ class KVCache:
         if wanted <= 0:
             return
         # Out of the queue while others are evicted for it; back at its end, as what was used last.
-        del self._idle_segments[own]
+        self._idle_segments.remove(own)
         self.idle -= own.blocks
         fresh = min(wanted, self.free + self.idle)
         self.take(fresh)
         own.blocks += fresh
         self.idle += own.blocks
-        self._idle_segments[own] = None
+        self._idle_segments.add(own)
 
     def drop_idle(self) -> None:
         """Lose the prefix cache: what is idle becomes free."""
@@ -182,7 +181,7 @@ class KVCache:
             if self._groups.get(segment.key) is segment:
                 del self._groups[segment.key]
         self._chains.clear()
-        self._idle_segments.clear()
+        self._idle_segments = IdleQueue()
         self.free += self.idle
         self.idle = 0
 
@@ -193,13 +192,13 @@ class KVCache:
             self.idle -= own_found
             own.blocks -= own_found
             if not own.blocks:
-                del self._idle_segments[own]
+                self._idle_segments.remove(own)
         if not share:
             return
         if group is None:
             group = self._groups[request.group] = Segment(request.group, 0, 0, share)
         elif not group.users:
-            del self._idle_segments[group]
+            self._idle_segments.remove(group)
             self.idle -= group.blocks
         group.users += 1
         request.group_segment = group
@@ -209,13 +208,13 @@ class KVCache:
         self.idle -= blocks
         segments = self._idle_segments
         while blocks:
-            oldest = next(iter(segments))
+            oldest = segments.oldest()
             if oldest.blocks > blocks:
                 oldest.blocks -= blocks
                 return
             blocks -= oldest.blocks
             oldest.blocks = 0
-            del segments[oldest]
+            segments.remove(oldest)
             index = self._groups if oldest.limit else self._chains
             if index.get(oldest.key) is oldest:
                 del index[oldest.key]

@@ -52,7 +52,7 @@ class PrefillFirst(Scheduler):
         if self.held:
             self.release_held()
         self._end_chunks(now)
-        return self.batch.pop_finished()
+        return [self.running[ticket] for ticket in self.batch.finished()]
 
     def _admit(self, now: float, budget: int, chunks: list[tuple[int, int]]) -> None:
         """Admit while budget, slots and room last; the first request that does not fit stops all."""
@@ -85,7 +85,7 @@ class PrefillFirst(Scheduler):
         prompt = self.prefilling[0] if self.prefilling else None
         iteration = self.batch.iteration
         tokens = 0
-        for request in self.running:
+        for request in self.running.values():
             known = request.known_tokens if request is prompt else request.kv_offset + iteration + 1
             tokens += min(request.context_tokens + request.output_tokens - known, MOST_RESERVED_TOKENS)
         return RESERVED_SHARE * tokens

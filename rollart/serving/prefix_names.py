@@ -40,7 +40,7 @@ class NamedPrefixCache(KVCache):
         self.idle -= needed_idle
         for segment in found:
             if not segment.users:
-                del self._idle_segments[segment]
+                self._idle_segments.remove(segment)
             segment.users += 1
         request.prefix_segments = found
         request.computed_tokens = computed
@@ -96,5 +96,5 @@ class NamedPrefixCache(KVCache):
         return found
 
     def _rest(self, segment: Segment) -> None:
-        self._idle_segments[segment] = None
+        self._idle_segments.add(segment)
         self.idle += segment.blocks

@@ -106,7 +106,7 @@ class Request:
         self.kv_offset = 0
         self.chunk_tokens = 0
         self.kv_arrives = role is Role.DECODE
-        # Order of admission, 0 while not running: an entry of the finish heap with another one is stale.
+        # Order of admission, 0 while not running.
         self.ticket = 0
         self.group_segment: Segment | None = None
         # The named leading blocks that it holds, from the first on.

@@ -59,8 +59,8 @@ class Scheduler:
         self.kv.clear()
         self.batch.clear()
         self.waiting: deque[Request] = deque()
-        # A dict for its order and its removal in constant time.
-        self.running: dict[Request, None] = {}
+        # By ticket, in the order of admission.
+        self.running: dict[int, Request] = {}
         self.partial: Request | None = None
         # Finished or not, these still occupy slots and blocks, with their tokens with KV.
         self.held: list[tuple[Request, int]] = []
@@ -103,12 +103,12 @@ class Scheduler:
             self.kv.take(blocks)
         if self.prefilling:
             self._end_chunks(now)
-        return batch.pop_finished()
+        return [self.running[ticket] for ticket in batch.finished()]
 
     def retire(self, request: Request, hold: bool) -> None:
         """Take out a request that is complete; `hold` keeps its slot and blocks for one iteration more."""
         computed = self.batch.leave(request)
-        del self.running[request]
+        del self.running[request.ticket]
         request.ticket = 0
         if hold:
             self.held.append((request, computed))
@@ -123,8 +123,8 @@ class Scheduler:
 
     def drop(self, request: Request) -> None:
         """Take out an aborted request, wherever it is."""
-        if request in self.running:
-            del self.running[request]
+        if request.ticket:
+            del self.running[request.ticket]
             self.kv.release(request, self._stop(request))
         elif request in self.waiting:
             self.waiting.remove(request)
@@ -147,7 +147,7 @@ class Scheduler:
         if blocks <= kv.free + kv.idle:
             kv.take(blocks)
             return
-        for request in list(self.running):
+        for request in list(self.running.values()):
             if request is self.partial:
                 return
             if request.ticket and batch.needs_block(request):
@@ -191,9 +191,9 @@ class Scheduler:
     def _begin_first(self, request: Request, now: float) -> None:
         """The first waiting request runs from now on."""
         self.waiting.popleft()
-        self.running[request] = None
         self._tickets += 1
         request.ticket = self._tickets
+        self.running[request.ticket] = request
         if request.scheduled_s is None:
             request.scheduled_s = now
             request.cached_tokens = request.computed_tokens
@@ -240,7 +240,7 @@ class Scheduler:
 
     def _pop_last(self) -> Request:
         """Send the request admitted last back to the head of the waiting ones, without its KV."""
-        request, _ = self.running.popitem()
+        _, request = self.running.popitem()
         computed = self._stop(request)
         self.kv.release(request, computed)
         request.kv_arrives = False
@@ -252,10 +252,11 @@ class Scheduler:
 
     def _stop(self, request: Request) -> int:
         """End the decoding or the prefill of a request and return its tokens with KV."""
-        request.ticket = 0
         if request is self.partial:
             self.partial = None
-            return request.computed_tokens
-        computed = self.batch.leave(request)
-        request.known_tokens = computed + 1
+            computed = request.computed_tokens
+        else:
+            computed = self.batch.leave(request)
+            request.known_tokens = computed + 1
+        request.ticket = 0
         return computed

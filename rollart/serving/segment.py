@@ -7,7 +7,7 @@ class Segment:
     `users` running requests hold a group's segment; a chain's is always idle.
     """
 
-    __slots__ = ("blocks", "key", "limit", "start", "users")
+    __slots__ = ("blocks", "idle_number", "key", "limit", "start", "users")
 
     def __init__(self, key: int, start: int, blocks: int, limit: int) -> None:
         self.key = key
@@ -15,3 +15,5 @@ class Segment:
         self.blocks = blocks
         self.limit = limit
         self.users = 0
+        # The queue's; 0 while not idle.
+        self.idle_number = 0

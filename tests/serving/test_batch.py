@@ -49,15 +49,26 @@ def test_tokens_and_finish_by_hand():
     assert (batch.size, batch.tokens, batch.iterations_to_finish()) == (2, 30, 2)
     batch.advance(2)
     assert batch.tokens == 34
-    assert batch.pop_finished() == [short]
+    assert batch.finished() == [short.ticket]
     assert batch.leave(short) == 11
     assert (batch.size, batch.tokens, batch.iterations_to_finish()) == (1, 22, 3)
 
 
 def test_a_request_that_left_does_not_finish():
-    batch = batch_of([5], 16, output_tokens=1)
-    gone = batch._finishing[0][2]
+    batch = batch_of([5], 16, output_tokens=2)
+    gone = Request(request_id=2, chain=0, context_tokens=7, output_tokens=1)
+    gone.ticket = 2
+    batch.join(gone)
+    assert batch.iterations_to_finish() == 1
     batch.leave(gone)
-    gone.ticket = 0
+    assert batch.iterations_to_finish() == 2
     batch.advance(1)
-    assert batch.pop_finished() == []
+    assert batch.finished() == []
+    batch.advance(1)
+    assert batch.finished() == [1]
+
+
+def test_those_that_finish_together_come_in_order_of_admission():
+    batch = batch_of([5, 90, 7, 3], 16, output_tokens=4)
+    batch.advance(4)
+    assert batch.finished() == [1, 2, 3, 4]
