@@ -1,12 +1,14 @@
 """What the executor costs beside a bare vLLM loop: generated tokens per second, on the same engine, in turns.
 
-    .venv/bin/python experiments/executor_overhead.py --repetitions 5
+    .venv/bin/python experiments/executor_overhead.py --repetitions 41 --trajectories 128
 
-The bare loop runs in the engine's own process: one coroutine a trajectory, straight on AsyncLLM. The executor's way
-is that of a run: the token store and the engine fleet in the driver, batched messages to the Ray actor and back.
-Observations are fixed tokens on both sides (environments are not part of this figure). Both use the engine's sampling
-parameters, and the prefix cache is emptied before each measurement. Writes
-experiments/results/executor_overhead.json.
+Three ways in turns. *Bare*: in the engine's own process one coroutine a trajectory, straight on `AsyncLLM.generate`
+with token ids, as vLLM's documentation shows it. *Trimmed*: the same with the executor's two short cuts (prompts that
+need no rendering, sampling parameters that are not copied in depth), which tells what these gain and what messages
+cost. *Executor*: the way of a run, the token store and the engine fleet in the driver, batched messages to the Ray
+actor and back. Observations are fixed tokens everywhere (environments are not part of this figure), sampling is the
+same, and the prefix cache is emptied before each measurement. A measurement takes a second and the machine's noise is
+a fifth of it, so it takes dozens for a median that holds. Writes experiments/results/executor_overhead.json.
 """
 
 import argparse
@@ -14,13 +16,16 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import ray
+from scipy.stats import bootstrap
 
 from rollart import api
 from rollart.domain.commands import GenerateTurn, ResetEnvironment
@@ -58,24 +63,32 @@ class Load:
 class MeasuredEngine(EngineProcess):
     """An engine that can also run a load by itself."""
 
-    async def bare(self, load: Load) -> float:
+    async def bare(self, load: Load, *, trimmed: bool) -> float:
         """Seconds of a load without any of the executor."""
+        parameters = copy(self._sampling.turn(load.task, load.turn_tokens))
+        parameters.skip_clone = trimmed
+        prompt = self._prompt if trimmed else _raw
         began_s = time.perf_counter()
-        await asyncio.gather(*(self._trajectory(load, number) for number in range(load.trajectories)))
+        await asyncio.gather(
+            *(self._trajectory(load, number, prompt, parameters) for number in range(load.trajectories))
+        )
         return time.perf_counter() - began_s
 
-    async def _trajectory(self, load: Load, number: int) -> None:
+    async def _trajectory(self, load: Load, number: int, prompt: Callable[[list[int]], Any], parameters: Any) -> None:
         tokens = list(load.prompt)
-        parameters = self._sampling.turn(load.task, load.turn_tokens)
         for turn in range(load.turns):
             name = f"bare-{number}-{turn}"
-            async for output in self._engine.generate({"prompt_token_ids": tokens}, parameters, name):
+            async for output in self._engine.generate(prompt(tokens), parameters, name):
                 last = output
             tokens += [*last.outputs[0].token_ids, *load.observation]
 
     async def forget(self) -> None:
         """Empty the prefix cache."""
         await self._engine.reset_prefix_cache()
+
+
+def _raw(tokens: list[int]) -> dict[str, list[int]]:
+    return {"prompt_token_ids": tokens}
 
 
 class Rollout:
@@ -160,6 +173,12 @@ class Rollout:
             self._done.set()
 
 
+def interval(ratios: Sequence[float]) -> tuple[float, float]:
+    """What holds the true median with 90 % confidence, by bootstrap."""
+    found = bootstrap((ratios,), np.median, confidence_level=0.9, method="percentile", rng=0).confidence_interval
+    return float(found.low), float(found.high)
+
+
 def _never(work: Any) -> None:
     raise AssertionError(work)
 
@@ -170,12 +189,11 @@ async def measure(actor: Any, loads: dict[str, Load], repetitions: int) -> dict[
     await rollout.start()
     found: dict[str, Any] = {}
     for name, load in loads.items():
-
-        async def bare(load: Load = load) -> float:
-            seconds: float = await actor.bare.remote(load)
-            return seconds
-
-        ways: dict[str, Callable[[], Any]] = {"bare": bare, "executor": lambda load=load: rollout.run(load)}
+        ways: dict[str, Callable[[], Any]] = {
+            "bare": lambda load=load: actor.bare.remote(load, trimmed=False),
+            "trimmed": lambda load=load: actor.bare.remote(load, trimmed=True),
+            "executor": lambda load=load: rollout.run(load),
+        }
         rates: dict[str, list[float]] = {way: [] for way in ways}
         for repetition in range(repetitions + 1):
             for way, once in ways.items():
@@ -183,10 +201,15 @@ async def measure(actor: Any, loads: dict[str, Load], repetitions: int) -> dict[
                 seconds = await once()
                 if repetition:
                     rates[way].append(load.tokens / seconds)
-        ratios = [there / bare for there, bare in zip(rates["executor"], rates["bare"], strict=True)]
-        found[name] = {**{f"{way}_tokens_per_s": median(each) for way, each in rates.items()}, "ratio": median(ratios)}
-        found[name]["ratios"] = ratios
-        print(name, {key: value for key, value in found[name].items() if key != "ratios"}, flush=True)
+        found[name] = {f"{way}_tokens_per_s": median(each) for way, each in rates.items()}
+        for way in ("bare", "trimmed"):
+            ratios = [there / here for there, here in zip(rates["executor"], rates[way], strict=True)]
+            found[name] |= {
+                f"over_{way}": median(ratios),
+                f"over_{way}_interval": interval(ratios),
+                f"over_{way}_each": ratios,
+            }
+        print(name, {key: value for key, value in found[name].items() if not key.endswith("each")}, flush=True)
     return found
 
 

@@ -68,8 +68,8 @@ class EngineWorker:
 
     def submit(self, request: Request, done: Done) -> None:
         """Hand over a request; `done(completion)` is called when it is complete."""
-        # Not at the very moment of a wake-up: requests of one moment start together on an engine at rest.
-        now = self._follow()
+        # Not what is due at this very moment: requests of one moment start together on an engine at rest.
+        now = self._catch_up(with_now=False)
         request.payload = done
         self.engine.submit(request, now)
         self._plan()
@@ -147,7 +147,7 @@ class EngineWorker:
 
     def usage(self) -> list[Usage]:
         """Counters of all incarnations, the present one last."""
-        return [*self._past, self.engine.usage(self._follow())] if self.up else self._past
+        return [*self._past, self.engine.usage(self._catch_up(with_now=False))] if self.up else self._past
 
     @property
     def kv_blocks(self) -> int:
@@ -162,18 +162,12 @@ class EngineWorker:
             self._last_s = now
         return self._last_s
 
-    def _catch_up(self) -> float:
-        """Let what is due happen first; the time to tell the engine."""
+    def _catch_up(self, *, with_now: bool = True) -> float:
+        """Let what was due before this moment, or at it, happen first; the time to tell the engine."""
         now = self._time()
-        if self.engine.next_wake <= now:
-            self._complete(self.engine.advance(now))
-        return now
-
-    def _follow(self) -> float:
-        """Let what was due before this moment happen first, as it did unless the engine was quiet; the time."""
-        now = self._time()
-        if self.engine.next_wake < now:
-            self._complete(self.engine.advance(nextafter(now, -inf)))
+        until_s = now if with_now else nextafter(now, -inf)
+        if self.engine.next_wake <= until_s:
+            self._complete(self.engine.advance(until_s))
         return now
 
     def _plan(self) -> None:

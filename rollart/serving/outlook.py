@@ -9,6 +9,7 @@ in meanwhile can only put the end off.
 from rollart.costs.interface import EngineCosts
 from rollart.serving.request import Request
 from rollart.serving.scheduler import Scheduler
+from rollart.serving.step import coefficients
 
 
 def after_prompts(scheduler: Scheduler, costs: EngineCosts, end_s: float) -> tuple[int, float]:
@@ -53,9 +54,9 @@ def after_arrival(
 
 
 def _run(costs: EngineCosts, size: int, tokens: int, iterations: int, start_s: float) -> tuple[int, float]:
-    """So many decode iterations, or as many as cost one and the same line, and their end; as in `Step.begin`."""
+    """So many decode iterations, or as many as cost one and the same line, and their end."""
     base_s, per_token_s, limit_tokens = costs.decode(size, tokens)
     if limit_tokens < tokens + (iterations - 1) * size:
         iterations = int((limit_tokens - tokens) // size) + 1
-    slope_s = 0.5 * per_token_s * size
-    return iterations, start_s + iterations * (base_s + per_token_s * tokens - slope_s + slope_s * iterations)
+    base_s, slope_s = coefficients(base_s, per_token_s, size, tokens)
+    return iterations, start_s + iterations * (base_s + slope_s * iterations)

@@ -10,6 +10,12 @@ and the iteration in which a moment falls is the root of a quadratic.
 from math import sqrt
 
 
+def coefficients(base_s: float, per_token_s: float, batch: int, tokens: int) -> tuple[float, float]:
+    """`b` and `c` (seconds) of a run's length, elapsed(k) = k * (b + c * k)."""
+    slope_s = 0.5 * per_token_s * batch
+    return base_s + per_token_s * tokens - slope_s, slope_s
+
+
 class Step:
     """Iterations that run back to back from `start_s`; one with prompt chunks is a run of one."""
 
@@ -26,8 +32,7 @@ class Step:
         self, start_s: float, iterations: int, base_s: float, per_token_s: float, batch: int, tokens: int
     ) -> None:
         """Start `iterations` decode iterations of `batch` requests with `tokens` resident tokens."""
-        slope = self._slope_s = 0.5 * per_token_s * batch
-        base = self._base_s = base_s + per_token_s * tokens - slope
+        base, slope = self._base_s, self._slope_s = coefficients(base_s, per_token_s, batch, tokens)
         self.start_s = start_s
         self.iterations = iterations
         self.end_s = start_s + iterations * (base + slope * iterations)

@@ -50,6 +50,7 @@ class EngineProcess:
         self._spec = spec
         self._outbox = Outbox()
         self._sampling: Any = None
+        self._prompt: Any = None
         self._turns: dict[int, str | None] = {}
         """Open turns by command, and the name of vLLM's request; None until vLLM has it."""
         self._behind: set[int] = set()
@@ -72,6 +73,7 @@ class EngineProcess:
         from rollart.exec.real.engines import backend
 
         self._sampling = backend.SamplingTable(dict(self._spec.sampling))
+        self._prompt = backend.prompt
         self._probe_parameters = backend.probe_parameters()
         with _bound_to(self._spec.cores):
             self._engine, self._meters = backend.make_engine(self._spec)
@@ -157,7 +159,7 @@ class EngineProcess:
         began_s = time.perf_counter()
         name = f"{command}{part}"
         behind = command in self._behind
-        queue = await self._engine.add_request(name, {"prompt_token_ids": prompt}, parameters)
+        queue = await self._engine.add_request(name, self._prompt(prompt), parameters)
         self._turns[command] = name
         if command in self._aborts or (behind and command not in self._behind):
             await self._engine.abort(name)
@@ -303,7 +305,7 @@ class EngineProcess:
         logprobs: list[list[float]] = []
         for number, prompt in enumerate(prompts):
             name = f"probe-{version}-{number}"
-            async for output in self._engine.generate({"prompt_token_ids": prompt}, self._probe_parameters, name):
+            async for output in self._engine.generate(self._prompt(prompt), self._probe_parameters, name):
                 last = output
             told = last.prompt_logprobs[1:]
             logprobs.append([entry[token].logprob for entry, token in zip(told, prompt[1:], strict=True)])

@@ -1,12 +1,10 @@
 """What an engine says about a turn, out of vLLM's request output."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """Tokens of a turn or of a part of it, and how they were made."""
+class Turn(NamedTuple):
+    """Tokens of a turn or of a part of it, and how they were made; a tuple, since they travel by the dozen."""
 
     tokens: list[int]
     logprobs: list[float]
@@ -23,8 +21,7 @@ class Turn:
 
     def behind(self, prefilled: "Turn") -> "Turn":
         """This turn with the work on its prompt, which another engine has done."""
-        return replace(
-            self,
+        return self._replace(
             cached_tokens=prefilled.cached_tokens,
             recomputed_tokens=prefilled.recomputed_tokens + self.recomputed_tokens,
             preemptions=prefilled.preemptions + self.preemptions,
@@ -34,8 +31,7 @@ class Turn:
 
     def followed_by(self, rest: "Turn", context_tokens: int) -> "Turn":
         """This part with the rest of the turn, before which `context_tokens` were computed again but for the cached."""
-        return replace(
-            rest,
+        return rest._replace(
             tokens=self.tokens + rest.tokens,
             logprobs=self.logprobs + rest.logprobs,
             versions=self.versions + rest.versions,
