@@ -105,7 +105,7 @@ class KeptWorkers:
         """One run, with its log in a folder. The settings may differ from the first ones in environments alone."""
         if settings.learning.learning_rate:
             raise ValueError("the engines keep their weights: the learning rate must be 0")
-        progress = Progress(folder, None)
+        progress = Progress(folder, job.steps, None)
         rewards = RewardFunctions(job, settings, self._tokenizer, {}, NAME, shared=False)
         crew = Crew(
             make_clock=partial(WallClock, 1.0),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rollart import api
-from rollart.cli.present import number, show_table, step_progress
+from rollart.cli.present import number, show_table, told_progress
 from rollart.planning.plan_scenario import PlanOptions
 from rollart.workload.importers import ImportOptions, TraceImport
 from rollart.workload.trace_writer import write_trace
@@ -60,8 +60,8 @@ def main() -> None:
     plan = planned(options.out)
     scenario = api.load_scenario(SCENARIO, plan=plan).with_changes(steps=options.steps)
     predicted = api.simulate(scenario, out=options.out / "simulated").summary
-    with step_progress("training") as progress:
-        measured = api.run(scenario, out=options.out / "run", progress=progress).summary
+    with told_progress("training") as (progress, tell):
+        measured = api.run(scenario, out=options.out / "run", progress=progress, tell=tell).summary
     show_run(predicted, measured)
     report = api.check(options.out / "run")
     print(*report.lines(), sep="\n")

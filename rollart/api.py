@@ -137,12 +137,15 @@ def run(
     address: str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Run:
     """Run a scenario (or a scenario file) on real workers, or on fake ones; writes a run directory.
 
     `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
-    that was interrupted in `out`. Raises ScenarioError, CapacityError, TraceError, InputError, OutputError, StuckError,
-    RunLogError, or RunInterrupted after Ctrl-C.
+    that was interrupted in `out`. `tell` is given a line for every training step of real workers.
+
+    Raises ScenarioError, CapacityError, TraceError, InputError, OutputError, StuckError, RunLogError, or RunInterrupted
+    after Ctrl-C.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(Path(scenario))
@@ -153,6 +156,7 @@ def run(
         fake=fake,
         code_version=code_version(),
         progress=progress,
+        tell=tell,
         address=address,
         resume=resume,
     )

@@ -1,6 +1,7 @@
 """What a command shows: one JSON object, or tables for people, on stdout; progress on stderr."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -42,17 +43,24 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
 @contextmanager
 def step_progress(title: str) -> Iterator[Progress | None]:
     """A bar of training steps on a terminal's stderr; nothing where stderr is not a terminal."""
+    with told_progress(title) as (progress, _):
+        yield progress
+
+
+@contextmanager
+def told_progress(title: str) -> Iterator[tuple[Progress | None, Callable[[str], None]]]:
+    """The same bar, and what tells a line: above the bar, or plainly on stderr where that is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True, markup=False)
+    console = Console(stderr=True, markup=False, highlight=False)
     if not console.is_terminal:
-        yield None
+        yield None, lambda line: print(line, file=sys.stderr, flush=True)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bars:
         bar = bars.add_task(title, total=None)
-        yield lambda done, steps: bars.update(bar, completed=done, total=steps)
+        yield lambda done, steps: bars.update(bar, completed=done, total=steps), bars.console.print
 
 
 def number(value: object, digits: int = 3) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollart.cli.guard import INTERRUPTED
-from rollart.cli.present import show_json, step_progress
+from rollart.cli.present import show_json, told_progress
 from rollart.cli.run_folder import prepare, single_folder
 from rollart.domain.errors import RunInterrupted
 
@@ -50,8 +50,10 @@ def run(
     chosen.job()
     folder = prepare(single_folder(out, chosen.name, chosen.policy))
     try:
-        with step_progress(f"{chosen.name} {chosen.policy}") as progress:
-            summary = api.run(chosen, out=folder, fake=time, address=address, resume=resume, progress=progress).summary
+        with told_progress(f"{chosen.name} {chosen.policy}") as (progress, tell):
+            summary = api.run(
+                chosen, out=folder, fake=time, address=address, resume=resume, progress=progress, tell=tell
+            ).summary
     except RunInterrupted as stopped:
         typer.echo(str(stopped), err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,15 +23,19 @@ PREDICTED_STEPS = 12
 
 
 @contextmanager
-def real_crew(scenario: Scenario, job: Job, folder: Path, address: str | None) -> Iterator[Crew]:
+def real_crew(
+    scenario: Scenario, job: Job, folder: Path, address: str | None, tell: Callable[[str], None] | None = None
+) -> Iterator[Crew]:
     """Real workers that write below `folder`; all that can be found wrong is found before anything starts.
+
+    `tell` is given a line for every training step.
 
     Raises ScenarioError, CapacityError, or InputError where the executor's packages are missing.
     """
     settings = scenario.execution()
     assembly = executor_module("rollart.exec.real.assembly")
     predicted_s = predicted_step_s(scenario, job)
-    with assembly.connected(job, settings, folder, address, predicted_s) as make_workers:
+    with assembly.connected(job, settings, folder, address, predicted_s, tell) as make_workers:
         yield Crew(make_clock=partial(WallClock, 1.0), make_workers=lambda _: make_workers)
 
 

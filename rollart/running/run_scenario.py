@@ -30,11 +30,13 @@ def run_scenario(
     fake: FakeTime | None,
     code_version: str = "",
     progress: Callable[[int, int], None] | None = None,
+    tell: Callable[[str], None] | None = None,
     address: str | None = None,
     resume: bool = False,
 ) -> tuple[dict[str, Any], RunStatistics]:
     """Run on fake workers, or on real ones where `fake` is None; the summary and the statistics.
 
+    `tell` is given a line for every training step of real workers.
     `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
     that was interrupted in `out`. While a run is under way it is kept in a hidden folder there.
 
@@ -49,7 +51,7 @@ def run_scenario(
     saved = SavedRun(out / KEPT)
     if saved.exists and not resume:
         raise InputError(f"{out}: holds a run that was interrupted; go on with --resume, or choose another folder")
-    with staged(out) as stage, _crew(scenario, job, fake, stage, address) as crew:
+    with staged(out) as stage, _crew(scenario, job, fake, stage, address, tell) as crew:
         done = execute(
             job,
             crew,
@@ -70,12 +72,19 @@ def run_scenario(
 
 
 @contextmanager
-def _crew(scenario: Scenario, job: Job, fake: FakeTime | None, folder: Path, address: str | None) -> Iterator[Crew]:
+def _crew(
+    scenario: Scenario,
+    job: Job,
+    fake: FakeTime | None,
+    folder: Path,
+    address: str | None,
+    tell: Callable[[str], None] | None,
+) -> Iterator[Crew]:
     """Who works: the one place where fake and real workers part."""
     if fake is not None:
         yield fake_crew(scenario, job, fake)
         return
-    with real_crew(scenario, job, folder, address) as crew:
+    with real_crew(scenario, job, folder, address, tell) as crew:
         yield crew
 
 

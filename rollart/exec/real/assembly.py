@@ -25,9 +25,14 @@ from rollart.sched.placement.rent import devices_taken
 
 @contextmanager
 def connected(
-    job: Job, settings: ExecutionSettings, folder: Path, address: str | None, predicted_step_s: float | None
+    job: Job,
+    settings: ExecutionSettings,
+    folder: Path,
+    address: str | None,
+    predicted_step_s: float | None,
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[Callable[[Desk], WorkerSet]]:
-    """A factory of real workers, while Ray is there.
+    """A factory of real workers, while Ray is there; `tell` is given a line for every training step.
 
     Connector, model, tokens, environments and pools are checked first. Raises ScenarioError, CapacityError or
     InputError.
@@ -48,7 +53,7 @@ def connected(
     carrier = carrier_of(settings, folder)
     carrier.check()
     connect(job.cluster, address)
-    progress = Progress(folder, predicted_step_s)
+    progress = Progress(folder, job.steps, predicted_step_s, tell)
     try:
         missing = [lack for lack in lacking(job.cluster, needed_devices(job)).values() if lack is not None]
         if missing:

@@ -85,6 +85,11 @@ class Launcher:
         return len(self._engines)
 
     @property
+    def engine_groups(self) -> list[str]:
+        """The group of every engine."""
+        return [group.name for group in self._engines]
+
+    @property
     def receivers(self) -> dict[int, int]:
         """Engines that follow the trainer's weights -> vLLM's workers of each."""
         return {

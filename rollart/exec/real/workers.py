@@ -42,6 +42,7 @@ from rollart.exec.real.weights.store import WeightStore
 from rollart.modelled.timers import Timers
 from rollart.runlog.samples import EnvironmentSample, LinkSample, Sample, TrainerSample
 
+TRAINER = "trainer"
 CHECKPOINTS = "checkpoints"
 """Folder of the trainer's checkpoints."""
 
@@ -111,6 +112,7 @@ class RealWorkers:
     async def start(self) -> None:
         """Bring up the trainer and the engines beside each other; environments start when they are needed."""
         await asyncio.gather(self.trainer.start(), self.engines.start(), self.scoring.start())
+        self._progress.begin(self._busy)
 
     def orders(self) -> Orders:
         """Who carries out each kind of command."""
@@ -153,12 +155,21 @@ class RealWorkers:
             "weight_update_s": fmean(self.engines.update_s) if self.engines.update_s else None,
         }
 
+    def _busy(self) -> dict[str, tuple[float, int]]:
+        """Busy seconds of each group of engines and of the trainer, and how many share in them."""
+        found: dict[str, tuple[float, int]] = {}
+        for link, group in zip(self.engines.links, self._launcher.engine_groups, strict=True):
+            busy_s, count = found.get(group, (0.0, 0))
+            found[group] = busy_s + link.sample().busy_s, count + 1
+        return found | {TRAINER: (self.trainer.busy_s, 1)}
+
     async def resume(self, point: ResumePoint) -> None:
         """Take scored trajectories in again; engines and trainer are down until a command starts them."""
         self.trainer.resume(point.checkpoint)
         for survivor in point.survivors:
             self.episodes.adopt(survivor.trajectory, self._archive.load(survivor.trajectory))
         await self.scoring.start()
+        self._progress.begin(self._busy)
 
     async def stop(self) -> None:
         """Take everything down."""

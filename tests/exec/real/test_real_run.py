@@ -25,9 +25,13 @@ def test_engines_hold_the_trainers_weights_and_whatever_is_killed_comes_back(tmp
         if version in victims:
             kill(victims.pop(version))
 
+    told = []
     scenario = api.load_scenario(LAPTOP, [*SMALL, "steps=14"])
-    summary = api.run(scenario, out=tmp_path / "run", progress=progress).summary
+    summary = api.run(scenario, out=tmp_path / "run", progress=progress, tell=told.append).summary
     assert victims == {}
+    # A step that is made again is told again.
+    assert len(told) >= 14
+    assert all(part in told[-1] for part in ("step 14/14: ", "FrozenLake 0.", "counting 0.", "busy turns "))
     assert summary["driver"] == "exec"
     assert summary["trajectories"]["trained"] == 14 * 32
     assert summary["trajectories"]["failed"] == 0
