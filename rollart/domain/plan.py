@@ -88,6 +88,11 @@ class Placement:
     """Environments that may exist at once."""
     kv_return: KvReturn = KvReturn.RECOMPUTE
 
+    @property
+    def engines(self) -> tuple[EngineGroup, ...]:
+        """The group of every engine, in the order in which engines are numbered."""
+        return tuple(group for group in self.engine_groups for _ in range(group.engines))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySpec:

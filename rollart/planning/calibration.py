@@ -101,7 +101,7 @@ def calibrate(scenario: Scenario, log_path: Path, progress: Progress | None = No
 
 def _refuse_other_runs(job: Job, header: RunHeader) -> None:
     placement = job.plan.placement
-    planned = [group.pool for group in placement.engine_groups for _ in range(group.engines)]
+    planned = [group.pool for group in placement.engines]
     engines = [entry.pool for entry in header.engines]
     if header.driver != "exec":
         raise InputError("the run is a simulation; give the folder of a real one")

@@ -18,7 +18,7 @@ from rollart.sched.config import ControllerConfig
 def run_header(job: Job, config: ControllerConfig, *, driver: str, code_version: str) -> RunHeader:
     """What a reader of the run log must know besides its records."""
     placement, cluster = job.plan.placement, job.cluster
-    engines = [group for group in placement.engine_groups for _ in range(group.engines)]
+    engines = placement.engines
     return RunHeader(
         driver=driver,
         policy=job.plan.policy.name,

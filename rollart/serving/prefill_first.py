@@ -52,7 +52,7 @@ class PrefillFirst(Scheduler):
         if self.held:
             self.release_held()
         self._end_chunks(now)
-        return [self.running[ticket] for ticket in self.batch.finished()]
+        return self._finished()
 
     def _admit(self, now: float, budget: int, chunks: list[tuple[int, int]]) -> None:
         """Admit while budget, slots and room last; the first request that does not fit stops all."""

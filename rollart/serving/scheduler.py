@@ -103,7 +103,11 @@ class Scheduler:
             self.kv.take(blocks)
         if self.prefilling:
             self._end_chunks(now)
-        return [self.running[ticket] for ticket in batch.finished()]
+        return self._finished()
+
+    def _finished(self) -> list[Request]:
+        running = self.running
+        return [running[ticket] for ticket in self.batch.finished()]
 
     def retire(self, request: Request, hold: bool) -> None:
         """Take out a request that is complete; `hold` keeps its slot and blocks for one iteration more."""

@@ -66,7 +66,7 @@ class Launcher:
         self._kv_connector = kv_connector
         self.tokenizer = tokenizer
         self.folder = folder
-        self._engines = [group for group in job.plan.placement.engine_groups for _ in range(group.engines)]
+        self._engines = job.plan.placement.engines
         self._available = ray.cluster_resources()
         self._remains: dict[int, Remains] = {}
         self._tasks = {task.task: task for task in settings.tasks}

@@ -67,12 +67,12 @@ class RewardFunctions:
         assert task.judge is not None
         reward = next(each.reward for each in self._job.tasks if each.name == task.task)
         assert reward.engine_group is not None
-        groups = [group.name for group in self._job.plan.placement.engine_groups for _ in range(group.engines)]
+        engine_groups = self._job.plan.placement.engines
         return JudgeService(
             task.task,
             task.judge,
             self._judges[reward.engine_group].tokenizer,
-            [index for index, group in enumerate(groups) if group == reward.engine_group],
+            [index for index, group in enumerate(engine_groups) if group.name == reward.engine_group],
             reward.judge_tokens,
             self._job.training.context_limit,
             engines,
