@@ -5,8 +5,8 @@
 Three ways in turns. *Bare*: in the engine's own process one coroutine a trajectory, straight on `AsyncLLM.generate`
 with token ids, as vLLM's documentation shows it. *Trimmed*: the same with the executor's two short cuts (prompts that
 need no rendering, sampling parameters that are not copied in depth), which tells what these gain and what messages
-cost. *Executor*: the way of a run, the token store and the engine fleet in the driver, batched messages to the Ray
-actor and back. Observations are fixed tokens everywhere (environments are not part of this figure), sampling is the
+cost. *Executor*: the way of a run, the token store and the engine fleet in the driver, batched messages to the actor
+and back. Observations are fixed tokens everywhere (environments are not part of this figure), sampling is the
 same, and the prefix cache is emptied before each measurement. A measurement takes a second and the machine's noise is
 a fifth of it, so it takes dozens for a median that holds. Writes experiments/results/executor_overhead.json.
 """
@@ -38,6 +38,7 @@ from rollart.exec.real.launch import Launcher
 from rollart.exec.real.mailbox import Mailbox
 from rollart.exec.real.model_folder import model_folder
 from rollart.exec.real.tokens import tokenizer_of
+from rollart.exec.real.wire import Exchange
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "experiments/results/executor_overhead.json"
@@ -94,7 +95,7 @@ def _raw(tokens: list[int]) -> dict[str, list[int]]:
 class Rollout:
     """Drives a load through token store and engine fleet, as the driver does."""
 
-    def __init__(self, actor: Any) -> None:
+    def __init__(self, actor: Any, exchange: Exchange) -> None:
         self._episodes = Episodes()
         self._turns: dict[int, int] = {}
         self._command = 0
@@ -104,7 +105,7 @@ class Rollout:
 
         async def start(index: int, incarnation: int, received: Any, lost: Any, *, suspended: bool) -> Mailbox:
             del index, incarnation, suspended
-            return Mailbox(actor, received, lost)
+            return Mailbox(actor, exchange, received, lost)
 
         limits = {"FrozenLake": 1, "counting": 32}
         self._fleet = EngineFleet(1, start, limits, self._episodes, None, _never, self._report)  # type: ignore[arg-type]
@@ -185,7 +186,7 @@ def _never(work: Any) -> None:
 
 async def measure(actor: Any, loads: dict[str, Load], repetitions: int) -> dict[str, Any]:
     """Both ways in turns, after one of each to warm up."""
-    rollout = Rollout(actor)
+    rollout = Rollout(actor, await Exchange.opened("127.0.0.1"))
     await rollout.start()
     found: dict[str, Any] = {}
     for name, load in loads.items():

@@ -22,13 +22,14 @@ from rollart.exec.real.engines.remains import Remains, clear, end_processes
 from rollart.exec.real.engines.sampling import sampling_of
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
 from rollart.exec.real.environments.host import EnvironmentHost
-from rollart.exec.real.mailbox import Mailbox, Message
+from rollart.exec.real.mailbox import Mailbox
 from rollart.exec.real.rewards.judges import JudgeModel
 from rollart.exec.real.sharing import Place, shared_places
 from rollart.exec.real.tokens import Tokenizer
 from rollart.exec.real.trainer.process import TrainerProcess, TrainerSpec
 from rollart.exec.real.weights.buckets import BUCKET_BYTES
 from rollart.exec.real.weights.carrier import Carrier, RayObjects
+from rollart.exec.real.wire import Exchange, Message
 
 GIB = 2**30
 MEMORY_FOLDER = Path("/dev/shm")
@@ -78,6 +79,15 @@ class Launcher:
         self._trained = asyncio.Event()
         """The trainer has processes."""
         self._places: dict[int, Place] = {}
+        self._exchange: Exchange | None = None
+
+    async def open(self) -> None:
+        """Let processes call in, on the address by which Ray knows this node; before the first of them is started."""
+        self._exchange = await Exchange.opened(ray.util.get_node_ip_address())
+
+    def _mailbox(self, actor: Any, received: Received, lost: Lost) -> Mailbox:
+        assert self._exchange is not None
+        return Mailbox(actor, self._exchange, received, lost)
 
     @property
     def engine_count(self) -> int:
@@ -110,7 +120,7 @@ class Launcher:
         async with devices or nullcontext():
             actor = self.engine_process(index, incarnation)
             self._remains[index] = await actor.start.remote(0, suspended=suspended)
-        return Mailbox(actor, received, lost)
+        return self._mailbox(actor, received, lost)
 
     async def _find_places(self) -> None:
         """Learn where the trainer's ranks are; they stay there, whoever of them dies."""
@@ -237,10 +247,12 @@ class Launcher:
         options = {"num_cpus": 0, "scheduling_strategy": "SPREAD", "runtime_env": {"env_vars": QUIET}}
         host = ray.remote(EnvironmentHost).options(max_restarts=0, **options)
         vocabulary = self._job.model.vocabulary
-        return Mailbox(host.remote(task, self._settings.tokenizer, str(self._model), vocabulary), received, lost)
+        return self._mailbox(host.remote(task, self._settings.tokenizer, str(self._model), vocabulary), received, lost)
 
     def close(self) -> None:
-        """Remove what engines have left on this host, processes and memory."""
+        """Listen no more, and remove what engines have left on this host, processes and memory."""
+        if self._exchange is not None:
+            self._exchange.close()
         for remains in self._remains.values():
             if remains.node == ray.get_runtime_context().get_node_id():
                 end_processes(remains.processes)

@@ -1,8 +1,7 @@
-"""Batched messages between the driver's loop and a Ray actor.
+"""The driver and a Ray actor: Ray starts the actor and tells of its end, messages go over a wire.
 
-A Ray call takes about a millisecond and a turn may be one token, so neither side sends messages one by one: one call
-at a time takes all that was posted while the one before it was on its way, and one open call at a time brings back all
-that the actor has to say. Messages arrive in the order in which they were posted.
+The actor has a method `serve(line)`, which calls back, carries out what comes and returns when the wire breaks. The
+driver keeps that one call of Ray open: whichever ends first, the call or the wire, the actor is gone.
 """
 
 import asyncio
@@ -12,85 +11,110 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-Message = tuple[Any, ...]
+from rollart.exec.real.wire import Exchange, Line, Message, Wire, call
 
 
 class Outbox:
-    """The actor's side: what it has to say until it is asked."""
+    """The actor's side: what it has to say, from before it is connected on."""
 
-    def __init__(self) -> None:
-        self._messages: list[Message] = []
-        self._filled = asyncio.Event()
+    def __init__(self, closing: Callable[[], Sequence[Message]] = tuple) -> None:
+        """`closing`: messages that every batch ends with."""
+        self._closing = closing
+        self._early: list[Message] = []
+        self._post: Callable[[Message], None] = self._early.append
 
     def post(self, message: Message) -> None:
         """Say something."""
-        self._messages.append(message)
-        self._filled.set()
+        self._post(message)
 
-    async def collect(self) -> list[Message]:
-        """All that was said, at least one message."""
-        await self._filled.wait()
-        self._filled.clear()
-        messages, self._messages = self._messages, []
-        return messages
+    async def serve(self, line: Line, take: Callable[[Message], None]) -> None:
+        """Call the driver and give `take` every message of it, until it hangs up."""
+        wire = await call(line, self._closing)
+        self._post = wire.post
+        for message in self._early:
+            wire.post(message)
+        try:
+            while True:
+                for message in await wire.receive():
+                    take(message)
+        except (EOFError, OSError):
+            return
+        finally:
+            wire.close()
 
 
 class Mailbox:
-    """The driver's side of one actor, which has the methods `submit(messages)` and `collect()`.
+    """The driver's side of one actor.
 
     `received(message)` is called on the driver's loop, in order; `lost(reason)` once, when the actor is gone.
     """
 
-    def __init__(self, actor: Any, received: Callable[[Message], None], lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, actor: Any, exchange: Exchange, received: Callable[[Message], None], lost: Callable[[str], None]
+    ) -> None:
         self.actor = actor
+        self._exchange = exchange
         self._received = received
         self._lost = lost
         self._loop = asyncio.get_running_loop()
-        self._posted: list[Message] = []
-        self._filled = asyncio.Event()
+        self._early: list[Message] = []
+        self._wire: Wire | None = None
+        self._line = exchange.line(self._connected)
         self.closed = False
-        self._tasks = [self._loop.create_task(self._submit()), self._loop.create_task(self._collect())]
+        self._tasks = [self._loop.create_task(self._watch())]
 
     def post(self, message: Message) -> None:
-        """Send a message with the next batch."""
+        """Send a message."""
         if self.closed:
             return
-        self._posted.append(message)
-        self._filled.set()
+        if self._wire is None:
+            self._early.append(message)
+        else:
+            self._wire.post(message)
 
-    async def _submit(self) -> None:
-        while not self.closed:
-            await self._filled.wait()
-            self._filled.clear()
-            messages, self._posted = self._posted, []
-            try:
-                await self.actor.submit.remote(messages)
-            except RayError as error:
-                self._gone(error)
+    def _connected(self, wire: Wire) -> None:
+        if self.closed:
+            wire.close()
+            return
+        self._wire = wire
+        for message in self._early:
+            wire.post(message)
+        self._tasks.append(self._loop.create_task(self._receive(wire)))
 
-    async def _collect(self) -> None:
-        while not self.closed:
-            try:
-                messages: Sequence[Message] = await self.actor.collect.remote()
-            except RayError as error:
-                self._gone(error)
-                return
-            for message in messages:
-                self._hand_on(message)
+    async def _receive(self, wire: Wire) -> None:
+        try:
+            while True:
+                for message in await wire.receive():
+                    self._hand_on(message)
+        except (EOFError, OSError) as error:
+            self._gone(f"its connection broke: {error}")
 
     def _hand_on(self, message: Message) -> None:
         """To the receiver, unless one before it made it close this box."""
         if not self.closed:
             self._received(message)
 
-    def _gone(self, error: RayError) -> None:
+    async def _watch(self) -> None:
+        """Ray's word on the actor: the call ends with the process, or with the connection."""
+        try:
+            await self.actor.serve.remote(self._line)
+        except RayError as error:
+            self._gone(str(error))
+        else:
+            self._gone("it hung up")
+
+    def _gone(self, reason: str) -> None:
         if not self.closed:
-            self.closed = True
-            self._lost(" ".join(str(error).split())[:400])
+            self.kill()
+            self._lost(" ".join(reason.split())[:400])
 
     def kill(self) -> None:
         """End the actor's process; nothing is received any more."""
         self.closed = True
+        self._exchange.forget(self._line)
+        if self._wire is not None:
+            self._wire.close()
         for task in self._tasks:
-            task.cancel()
+            if task is not asyncio.current_task():
+                task.cancel()
         ray.kill(self.actor)

@@ -1,6 +1,7 @@
 """Engines from the driver's side, with processes that answer as a test says."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +27,8 @@ class Process:
 
     def __init__(self, received, lost, suspended):
         self.received, self.lost, self.suspended = received, lost, suspended
-        self.posted = []
+        self.posted, self.offered = [], {}
+        self.actor = SimpleNamespace(offer=SimpleNamespace(remote=self.offered.__setitem__))
 
     def post(self, message):
         self.posted.append(message)
@@ -157,7 +159,8 @@ def test_a_dead_engine_is_reported_with_its_turns_and_restarted_suspended():
     assert bench.processes[1].suspended
     bench.processes[0].received(("turn", 5, turn([7])))
     bench.fleet.update(UpdateEngine(id=10, engine=0, incarnation=1, version=3, source=WeightSource.STORE))
-    assert bench.processes[1].posted == [("update", 10, 3, ["v3"])]
+    assert bench.processes[1].posted == [("update", 10, 3, True)]
+    assert bench.processes[1].offered == {10: ["v3"]}
     bench.processes[1].received(("updated", 10, 3, 0.1))
     assert bench.events[-1] == EngineUpdated(command_id=10, version=3)
 
@@ -166,14 +169,16 @@ def test_the_initial_version_is_in_the_folder():
     bench = Bench()
     bench.fleet.update(UpdateEngine(id=3, engine=0, incarnation=0, version=0, source=WeightSource.STORE))
     bench.fleet.update(UpdateEngine(id=4, engine=0, incarnation=0, version=2, source=WeightSource.HOST))
-    assert bench.processes[0].posted == [("update", 3, 0, None), ("update", 4, 2, None)]
+    assert bench.processes[0].posted == [("update", 3, 0, False), ("update", 4, 2, False)]
+    assert bench.processes[0].offered == {}
 
 
 def test_what_has_come_with_a_broadcast_is_not_fetched():
     bench = Bench()
     bench.fleet.update(UpdateEngine(id=3, engine=0, incarnation=0, version=5, source=WeightSource.BROADCAST))
     bench.fleet.update(UpdateEngine(id=4, engine=0, incarnation=0, version=4, source=WeightSource.BROADCAST))
-    assert bench.processes[0].posted == [("update", 3, 5, None), ("update", 4, 4, ["v4"])]
+    assert bench.processes[0].posted == [("update", 3, 5, False), ("update", 4, 4, True)]
+    assert bench.processes[0].offered == {4: ["v4"]}
 
 
 def test_an_engine_that_nobody_can_give_its_version_is_lost():

@@ -2,19 +2,19 @@
 
 Messages in, carried out in order, turns beside each other:
 ("turn", command, task, prompt ids, max_tokens[, Handover or None]), ("prefill", command, task, prompt ids),
-("release", command, Handover), ("abort", command, target), ("pull", command, version, buckets),
-("update", command, version, buckets or None), ("suspend", command, release memory), ("resume", command),
+("release", command, Handover), ("abort", command, target), ("pull", command, version),
+("update", command, version, fetch), ("suspend", command, release memory), ("resume", command),
 ("probe", version, ids).
 Messages out: ("turn", command, Turn), ("prefilled", command, Handover or None),
 ("aborted", command, target, Turn or None), ("pulled", command, version), ("moved", bytes),
 ("updated", command, version, seconds), ("suspended", command), ("resumed", command), ("probe", version, log-probs),
-("reading", counters). `buckets` are references to what the carrier of weights has made of each bucket.
+("reading", counters), with every batch. Where an order needs weights, a call of Ray brings references to its buckets.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from rollart.exec.real.engines.handover import Handover
 from rollart.exec.real.engines.remains import Remains, descendants
 from rollart.exec.real.engines.spec import EngineSpec
 from rollart.exec.real.engines.turn import Turn, turn_of
-from rollart.exec.real.mailbox import Message, Outbox
+from rollart.exec.real.mailbox import Outbox
 from rollart.exec.real.weights.members import BROADCAST_LIMIT_S
+from rollart.exec.real.wire import Line, Message
 
 ORDERED = ("suspend", "resume", "pull", "update", "probe")
 """Messages that wait for the ones of their kind before them."""
@@ -48,7 +49,7 @@ class EngineProcess:
 
     def __init__(self, spec: EngineSpec) -> None:
         self._spec = spec
-        self._outbox = Outbox()
+        self._outbox = Outbox(self._counters)
         self._sampling: Any = None
         self._prompt: Any = None
         self._turns: dict[int, str | None] = {}
@@ -57,6 +58,8 @@ class EngineProcess:
         """Open turns that another engine's KV is used for."""
         self._aborts: dict[int, int] = {}
         """Turn -> abort command."""
+        self._offers: dict[int, asyncio.Future[list[Any]]] = {}
+        """References to weights, by the command that needs them."""
         self._pulled: dict[int, list[Path]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
@@ -89,26 +92,34 @@ class EngineProcess:
         self._begin(self._work())
         return Remains(node=ray.get_runtime_context().get_node_id(), processes=descendants(os.getpid()))
 
-    async def collect(self) -> list[Message]:
-        """What there is to say, with the counters."""
-        messages = await self._outbox.collect()
-        self._count_work()
-        return [*messages, ("reading", self._meters[0].reading())] if self._meters else messages
+    async def serve(self, line: Line) -> None:
+        """Do what the driver says, until it hangs up."""
+        await self._outbox.serve(line, self.take)
 
-    async def submit(self, messages: list[Message]) -> None:
+    async def offer(self, command: int, buckets: list[Any]) -> None:
+        """References to the buckets of weights that a command needs: what the carrier has made of each."""
+        self._offered(command).set_result(buckets)
+
+    def _offered(self, command: int) -> asyncio.Future[list[Any]]:
+        return self._offers.setdefault(command, asyncio.get_running_loop().create_future())
+
+    def _counters(self) -> list[Message]:
+        self._count_work()
+        return [("reading", self._meters[0].reading())] if self._meters else []
+
+    def take(self, message: Message) -> None:
         """Begin with what is asked."""
-        for message in messages:
-            kind, *rest = message
-            if kind in ("turn", "prefill"):
-                self._turns[rest[0]] = None
-                self._count_work()
-                self._begin(self._turn(*rest) if kind == "turn" else self._prefill(*rest))
-            elif kind == "abort":
-                self._begin(self._abort(*rest))
-            elif kind == "release":
-                self._begin(self._release(*rest))
-            else:
-                self._orders.put_nowait(message)
+        kind, *rest = message
+        if kind in ("turn", "prefill"):
+            self._turns[rest[0]] = None
+            self._count_work()
+            self._begin(self._turn(*rest) if kind == "turn" else self._prefill(*rest))
+        elif kind == "abort":
+            self._begin(self._abort(*rest))
+        elif kind == "release":
+            self._begin(self._release(*rest))
+        else:
+            self._orders.put_nowait(message)
 
     def _count_work(self) -> None:
         if self._meters:
@@ -143,12 +154,12 @@ class EngineProcess:
     # Turns
 
     async def _turn(
-        self, command: int, task: str, prompt: list[int], max_tokens: int, handover: Handover | None = None
+        self, command: int, task: str, prompt: list[int], max_tokens: int, handover: Sequence[Any] | None = None
     ) -> None:
         if handover is None:
             turn, _ = await self._request(command, prompt, self._sampling.turn(task, max_tokens))
         else:
-            turn = await self._turn_behind(command, task, prompt, max_tokens, handover)
+            turn = await self._turn_behind(command, task, prompt, max_tokens, Handover.of(handover))
         if (abort := self._closed(command)) is None:
             self._outbox.post(("turn", command, turn))
         else:
@@ -200,7 +211,7 @@ class EngineProcess:
     ) -> Turn:
         """A turn behind another engine's prefill; what an update cuts off goes on with KV that is computed here."""
         if self._suspended or handover.version != self._version:
-            await self._release(command, handover)
+            await self._give_up(command, handover)
             turn, _ = await self._request(command, prompt, self._sampling.turn(task, max_tokens))
             return turn.behind(handover.prefilled)
         self._behind.add(command)
@@ -214,8 +225,11 @@ class EngineProcess:
             turn = turn.followed_by(rest, len(context))
         return turn.behind(handover.prefilled)
 
-    async def _release(self, command: int, handover: Handover) -> None:
+    async def _release(self, command: int, handover: Sequence[Any]) -> None:
         """Let the KV go that another engine keeps for this one."""
+        await self._give_up(command, Handover.of(handover))
+
+    async def _give_up(self, command: int, handover: Handover) -> None:
         await self._engine.notify_kv_transfer_request_rejected(f"{command}-released", dict(handover.parameters))
 
     async def _take_back(self) -> None:
@@ -262,15 +276,17 @@ class EngineProcess:
         self._count_work()
         self._outbox.post(("resumed", command))
 
-    async def _pull(self, command: int, version: int, buckets: list[Any]) -> None:
-        await self._fetch(version, buckets)
+    async def _pull(self, command: int, version: int) -> None:
+        await self._fetch(command, version)
         self._outbox.post(("pulled", command, version))
 
-    async def _fetch(self, version: int, buckets: list[Any]) -> None:
+    async def _fetch(self, command: int, version: int) -> None:
         """Bring a version to this host's memory, where vLLM's workers can read it."""
         folder = Path(self._spec.host_folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
+        buckets = await self._offered(command)
+        del self._offers[command]
         for number, bucket in enumerate(buckets):
             path = folder / f"{version}-{number}.safetensors"
             await asyncio.to_thread(self._spec.carrier.fetch, await bucket, path)
@@ -278,14 +294,14 @@ class EngineProcess:
         self._pulled[version] = paths
         self._outbox.post(("moved", sum(path.stat().st_size for path in paths)))
 
-    async def _update(self, command: int, version: int, buckets: list[Any] | None) -> None:
+    async def _update(self, command: int, version: int, fetch: bool) -> None:
         """Install a version; KV of older weights is dropped, also that of the requests that wait in the engine."""
         began_s = time.perf_counter()
         await self._take_back()
         if self._asleep:
             await self._engine.wake_up(tags=["weights"])
-        if buckets is not None and version not in self._pulled:
-            await self._fetch(version, buckets)
+        if fetch:
+            await self._fetch(command, version)
         if version in self._pulled:
             paths = self._pulled.pop(version)
             await self._engine.collective_rpc("install_weights", args=([str(path) for path in paths],))

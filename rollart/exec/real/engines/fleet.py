@@ -30,8 +30,9 @@ from rollart.exec.real.engines.link import EngineLink, Reading
 from rollart.exec.real.engines.prefills import Prefills
 from rollart.exec.real.engines.turn import Turn
 from rollart.exec.real.episodes import Episodes, Generated
-from rollart.exec.real.mailbox import Mailbox, Message
+from rollart.exec.real.mailbox import Mailbox
 from rollart.exec.real.weights.members import Member
+from rollart.exec.real.wire import Message
 
 Received = Callable[[Message], None]
 Lost = Callable[[str], None]
@@ -159,7 +160,8 @@ class EngineFleet:
         buckets = await self._store.pushed(command.version)
         link = self.links[command.engine]
         if buckets is not None and link.takes(command.incarnation):
-            link.post(("pull", command.id, command.version, list(buckets)))
+            link.offer(command.id, buckets)
+            link.post(("pull", command.id, command.version))
 
     def suspend(self, command: SuspendEngine) -> None:
         """Start no further iteration; where the trainer shares the devices, also give their memory back."""
@@ -172,7 +174,7 @@ class EngineFleet:
     def update(self, command: UpdateEngine) -> None:
         """Install a version from the host or the store, unless it has come with a broadcast or the model's folder."""
         if command.version == 0 or command.source is WeightSource.HOST or self._store.has_arrived(command):
-            self._order(command, ("update", command.id, command.version, None))
+            self._order(command, ("update", command.id, command.version, False))
         else:
             self._spawn(self._update(command))
 
@@ -180,7 +182,8 @@ class EngineFleet:
         buckets = await self._store.pushed(command.version)
         link = self.links[command.engine]
         if buckets is not None:
-            self._order(command, ("update", command.id, command.version, list(buckets)))
+            link.offer(command.id, buckets)
+            self._order(command, ("update", command.id, command.version, True))
         elif link.takes(command.incarnation):
             # Nobody can give it the version any more; another incarnation finds a newer one.
             self._broken(link, "no weights")
@@ -241,7 +244,8 @@ class EngineFleet:
         if incarnation == link.incarnation:
             self._handlers[message[0]](link, *message[1:])
 
-    def _turn(self, link: EngineLink, command_id: int, turn: Turn) -> None:
+    def _turn(self, link: EngineLink, command_id: int, fields: Sequence[Any]) -> None:
+        turn = Turn(*fields)
         if link.answered(command_id, turn):
             return
         trajectory = link.open.pop(command_id, None)
@@ -266,11 +270,12 @@ class EngineFleet:
             )
         )
 
-    def _aborted(self, link: EngineLink, command_id: int, target: int, turn: Turn | None) -> None:
+    def _aborted(self, link: EngineLink, command_id: int, target: int, fields: Sequence[Any] | None) -> None:
         self._prefills.stopped(target)
         trajectory = link.aborts.pop(command_id, None)
         if trajectory is None:
             return
+        turn = None if fields is None else Turn(*fields)
         episode = self._episodes.get(trajectory)
         if turn is not None and episode is not None:
             episode.generated(_generated(turn))

@@ -1,11 +1,13 @@
 """One engine from the driver's side: its process, its incarnation, and what is open on it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rollart.exec.real.engines.turn import Turn
-from rollart.exec.real.mailbox import Mailbox, Message
+from rollart.exec.real.mailbox import Mailbox
+from rollart.exec.real.wire import Message
 from rollart.runlog.samples import EngineSample
 
 
@@ -48,6 +50,11 @@ class EngineLink:
         """Send a message, unless the engine is down."""
         if self.mailbox is not None:
             self.mailbox.post(message)
+
+    def offer(self, command: int, buckets: Sequence[Any]) -> None:
+        """Give a command the weights that it needs, unless the engine is down."""
+        if self.mailbox is not None:
+            self.mailbox.actor.offer.remote(command, list(buckets))
 
     def attach(self, incarnation: int, mailbox: Mailbox) -> None:
         """An incarnation is up."""

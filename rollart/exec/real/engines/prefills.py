@@ -4,11 +4,11 @@ The controller chose both engines. A turn is open on its decode engine from the 
 engine decides about the turn; here is only who waits for which prompt.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from rollart.exec.real.engines.handover import Handover
 from rollart.exec.real.engines.link import EngineLink
-from rollart.exec.real.mailbox import Message
+from rollart.exec.real.wire import Message
 
 
 class _Waiting(NamedTuple):
@@ -29,7 +29,7 @@ class Prefills:
         self._waiting[command] = _Waiting(prefill, decode, turn)
         prefill.post(("prefill", command, task, prompt))
 
-    def prefilled(self, command: int, handover: Handover | None) -> None:
+    def prefilled(self, command: int, handover: Sequence[Any] | None) -> None:
         """The prompt is computed: the turn goes to its decode engine with it, or the KV is given up.
 
         None: there is nothing to hand over, and the decode engine computes the prompt itself.

@@ -16,7 +16,8 @@ from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, Environm
 from rollart.domain.execution import TaskExecution
 from rollart.domain.trajectory import Cause
 from rollart.exec.real.episodes import Episodes
-from rollart.exec.real.mailbox import Mailbox, Message
+from rollart.exec.real.mailbox import Mailbox
+from rollart.exec.real.wire import Message
 from rollart.modelled.clock import Clock
 
 SWEEP_S = 0.5

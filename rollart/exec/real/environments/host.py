@@ -16,8 +16,9 @@ from typing import TypeVar
 from rollart.domain.execution import TaskExecution
 from rollart.exec.real.environments.protocol import Action, Environment, Observation
 from rollart.exec.real.environments.shipped import make_environment
-from rollart.exec.real.mailbox import Message, Outbox
+from rollart.exec.real.mailbox import Outbox
 from rollart.exec.real.tokens import tokenizer_of
+from rollart.exec.real.wire import Line, Message
 
 T = TypeVar("T")
 
@@ -34,17 +35,15 @@ class EnvironmentHost:
         self._held: dict[int, Environment] = {}
         self._work: dict[int, asyncio.Task[None]] = {}
 
-    async def collect(self) -> list[Message]:
-        """What there is to say."""
-        return await self._outbox.collect()
+    async def serve(self, line: Line) -> None:
+        """Do what the driver says, until it hangs up."""
+        await self._outbox.serve(line, self.take)
 
-    async def submit(self, messages: list[Message]) -> None:
+    def take(self, message: Message) -> None:
         """Begin with what is asked; environments work beside each other, the orders to one follow each other."""
-        for message in messages:
-            trajectory = message[2]
-            before = self._work.get(trajectory)
-            task = asyncio.create_task(self._carry_out(message, before))
-            self._work[trajectory] = task
+        trajectory = message[2]
+        before = self._work.get(trajectory)
+        self._work[trajectory] = asyncio.create_task(self._carry_out(message, before))
 
     async def _carry_out(self, message: Message, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -77,7 +76,7 @@ class EnvironmentHost:
         environment = self._held[trajectory]
         action = Action(text=self._tokenizer.text(ids), tokens=ids)
         observation = await self._run(lambda: environment.step(action))
-        done = observation.done
+        done = bool(observation.done)
         following = [] if done else self._ids(observation, first=False)
         return "stepped", command, following, float(observation.reward), done
 
@@ -89,7 +88,9 @@ class EnvironmentHost:
 
     def _ids(self, observation: Observation, *, first: bool) -> list[int]:
         text = observation.text
-        return self._tokenizer.observation(text, first=first) if isinstance(text, str) else list(text)
+        if isinstance(text, str):
+            return self._tokenizer.observation(text, first=first)
+        return [int(token) for token in text]
 
     def _discard(self, trajectory: int) -> None:
         """Give up an environment that failed; what it raises on its way out is of no interest any more."""
