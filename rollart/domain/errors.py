@@ -6,6 +6,7 @@
     │   └── TraceError           workload trace or profile
     ├── CapacityError            a model, batch or plan does not fit its devices (with the numbers)
     ├── OutputError              a result could not be written
+    ├── StartError               a process of a run could not start, with what it said
     ├── StuckError               a run cannot go on: no engine is left, or the trainer dies at every step
     ├── RunInterrupted           a user stopped a run, which can be resumed
     └── RunLogError              a run log is broken, or of another schema version
@@ -38,6 +39,10 @@ class CapacityError(RollArtError):
 
 class OutputError(RollArtError):
     """A result could not be written."""
+
+
+class StartError(RollArtError):
+    """A process of a run could not start; the message says why, as far as the process knew."""
 
 
 class StuckError(RollArtError):

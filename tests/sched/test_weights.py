@@ -262,6 +262,16 @@ def test_a_dead_incarnations_late_answers_do_not_welcome_the_next() -> None:
     assert status(talk, 0) is EngineStatus.JOINING
 
 
+def test_an_engine_that_dies_while_it_restarts_is_restarted_again() -> None:
+    talk = after_a_step("sync+")
+    talk.lost(0)
+    first = talk.last(c.RestartEngine)
+    assert talk.lost(0, incarnation=1) == [c.RestartEngine(id=first.id + 1, engine=0, incarnation=2)]
+    assert talk.tell(e.EngineStarted(command_id=first.id)) == []
+    assert briefly(talk.answer(c.RestartEngine, 0)) == ["UpdateEngine 0"]
+    assert talk.last(c.UpdateEngine).incarnation == 2
+
+
 def test_a_newcomer_waits_while_the_others_are_updated() -> None:
     talk = after_a_step("sync+")
     talk.lost(0)

@@ -12,6 +12,7 @@ from ray.exceptions import RayError
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
+from rollart.domain.errors import StartError
 from rollart.domain.execution import ExecutionSettings, TaskExecution, WeightTransfer
 from rollart.domain.job import Job
 from rollart.domain.plan import EngineGroup, Role
@@ -25,6 +26,7 @@ from rollart.exec.real.environments.host import EnvironmentHost
 from rollart.exec.real.mailbox import Mailbox
 from rollart.exec.real.rewards.judges import JudgeModel
 from rollart.exec.real.sharing import Place, shared_places
+from rollart.exec.real.startup import started
 from rollart.exec.real.tokens import Tokenizer
 from rollart.exec.real.trainer.process import TrainerProcess, TrainerSpec
 from rollart.exec.real.weights.buckets import BUCKET_BYTES
@@ -109,7 +111,7 @@ class Launcher:
     # Engines
 
     async def engine(self, index: int, incarnation: int, received: Received, lost: Lost, *, suspended: bool) -> Mailbox:
-        """An engine, once its model is loaded; what an earlier one has left behind goes first."""
+        """An engine, once its model is loaded; what an earlier one has left behind goes first. Raises StartError."""
         remains = self._remains.pop(index, None)
         if remains is not None:
             with suppress(RayError):
@@ -119,8 +121,15 @@ class Launcher:
             await self._find_places()
         async with devices or nullcontext():
             actor = self.engine_process(index, incarnation)
-            self._remains[index] = await actor.start.remote(0, suspended=suspended)
-        return self._mailbox(actor, received, lost)
+            what = f"engine {index} of {self.engine_groups[index]!r}"
+            try:
+                self._remains[index] = await started(what, actor.start.remote(0, suspended=suspended))
+                mailbox = self._mailbox(actor, received, lost)
+                await started(what, mailbox.connected)
+            except StartError:
+                ray.kill(actor)
+                raise
+        return mailbox
 
     async def _find_places(self) -> None:
         """Learn where the trainer's ranks are; they stay there, whoever of them dies."""

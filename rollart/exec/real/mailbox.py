@@ -11,6 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from rollart.domain.errors import StartError
 from rollart.exec.real.wire import Exchange, Line, Message, Wire, call
 
 
@@ -28,8 +29,14 @@ class Outbox:
         self._post(message)
 
     async def serve(self, line: Line, take: Callable[[Message], None]) -> None:
-        """Call the driver and give `take` every message of it, until it hangs up."""
-        wire = await call(line, self._closing)
+        """Call the driver and give `take` every message of it, until it hangs up. Raises StartError."""
+        try:
+            wire = await call(line, self._closing)
+        except OSError as error:
+            raise StartError(
+                f"the driver cannot be reached at {line.host}:{line.port} ({error}); "
+                "nodes must be able to reach each other at any port"
+            ) from error
         self._post = wire.post
         for message in self._early:
             wire.post(message)
@@ -61,6 +68,8 @@ class Mailbox:
         self._wire: Wire | None = None
         self._line = exchange.line(self._connected)
         self.closed = False
+        self.connected: asyncio.Future[None] = self._loop.create_future()
+        """Done when the actor has called; fails with what Ray says where it never will."""
         self._tasks = [self._loop.create_task(self._watch())]
 
     def post(self, message: Message) -> None:
@@ -77,6 +86,7 @@ class Mailbox:
             wire.close()
             return
         self._wire = wire
+        self.connected.set_result(None)
         for message in self._early:
             wire.post(message)
         self._tasks.append(self._loop.create_task(self._receive(wire)))
@@ -99,6 +109,10 @@ class Mailbox:
         try:
             await self.actor.serve.remote(self._line)
         except RayError as error:
+            if not self.connected.done():
+                self.connected.set_exception(error)
+                # Not everybody waits for it.
+                self.connected.exception()
             self._gone(str(error))
         else:
             self._gone("it hung up")

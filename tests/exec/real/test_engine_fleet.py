@@ -15,6 +15,7 @@ from rollart.domain.commands import (
     UpdateEngine,
     WeightSource,
 )
+from rollart.domain.errors import StartError
 from rollart.domain.events import EngineLost, EngineStarted, EngineUpdated, GenerationAborted, TurnGenerated
 from rollart.exec.real.engines.fleet import EngineFleet
 from rollart.exec.real.engines.turn import Turn
@@ -52,11 +53,14 @@ class Bench:
 
     def __init__(self):
         self.events, self.processes = [], []
+        self.stillborn = set()
         self.episodes = Episodes()
         self.fleet = EngineFleet(1, self.start, {"t": 4}, self.episodes, Store(), self.spawn, self.events.append)
         asyncio.run(self.fleet.start())
 
-    async def start(self, _index, _incarnation, received, lost, *, suspended):
+    async def start(self, _index, incarnation, received, lost, *, suspended):
+        if incarnation in self.stillborn:
+            raise StartError("no memory")
         self.processes.append(Process(received, lost, suspended))
         return self.processes[-1]
 
@@ -163,6 +167,25 @@ def test_a_dead_engine_is_reported_with_its_turns_and_restarted_suspended():
     assert bench.processes[1].offered == {10: ["v3"]}
     bench.processes[1].received(("updated", 10, 3, 0.1))
     assert bench.events[-1] == EngineUpdated(command_id=10, version=3)
+
+
+def test_an_engine_that_dies_while_it_starts_again_is_lost_in_that_incarnation():
+    bench = Bench()
+    bench.processes[0].lost("killed")
+    bench.stillborn = {1, 2}
+    for incarnation in (1, 2, 3):
+        bench.fleet.restart(RestartEngine(id=incarnation, engine=0, incarnation=incarnation))
+    assert bench.events == [
+        *(EngineLost(engine=0, incarnation=each, commands=(), saved_tokens=()) for each in (0, 1, 2)),
+        EngineStarted(command_id=3),
+    ]
+
+
+def test_an_engine_that_does_not_start_at_first_ends_the_run():
+    bench = Bench()
+    bench.stillborn = {0}
+    with pytest.raises(StartError, match="no memory"):
+        asyncio.run(bench.fleet.start())
 
 
 def test_the_initial_version_is_in_the_folder():

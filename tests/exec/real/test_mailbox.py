@@ -9,6 +9,7 @@ pytest.importorskip("ray")
 
 from ray.exceptions import RayError
 
+from rollart.domain.errors import StartError
 from rollart.exec.real import mailbox as module
 from rollart.exec.real.mailbox import Mailbox, Outbox
 from rollart.exec.real.wire import Exchange
@@ -96,6 +97,34 @@ def test_what_is_said_before_the_call_is_carried_out_first():
     taken, received = bench(work)
     assert taken == [["a", 1], ["b", 2], ["c", 3]]
     assert received == [["early"], ["echo", "a", 1], ["echo", "b", 2], ["echo", "c", 3]]
+
+
+def test_who_waits_for_the_call_is_told_of_it_or_of_the_end():
+    async def work(bench):
+        bench.actor.may_call.clear()
+        assert not bench.mailbox.connected.done()
+        bench.actor.may_call.set()
+        await asyncio.wait_for(bench.mailbox.connected, ANSWER_S)
+        other = Actor()
+        other.may_call.clear()
+        mailbox = Mailbox(other, bench.exchange, bench.received.append, bench.lost.append)
+        other.died.set_exception(RayError("gone"))
+        with pytest.raises(RayError, match="gone"):
+            await asyncio.wait_for(mailbox.connected, ANSWER_S)
+        return bench.lost
+
+    assert bench(work) == ["gone"]
+
+
+def test_a_driver_that_cannot_be_reached_is_named():
+    async def work(bench):
+        bench.exchange.close()
+        await asyncio.sleep(0)
+        line = bench.mailbox._line
+        with pytest.raises(StartError, match=rf"cannot be reached at 127.0.0.1:{line.port} .*any port"):
+            await Outbox().serve(line, bench.received.append)
+
+    bench(work)
 
 
 def test_counters_come_with_every_batch():

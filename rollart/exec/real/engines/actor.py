@@ -26,6 +26,7 @@ from rollart.exec.real.engines.remains import Remains, descendants
 from rollart.exec.real.engines.spec import EngineSpec
 from rollart.exec.real.engines.turn import Turn, turn_of
 from rollart.exec.real.mailbox import Outbox
+from rollart.exec.real.startup import telling_why
 from rollart.exec.real.weights.members import BROADCAST_LIMIT_S
 from rollart.exec.real.wire import Line, Message
 
@@ -71,7 +72,16 @@ class EngineProcess:
         self._version = 0
 
     async def start(self, version: int, *, suspended: bool) -> Remains:
-        """Load the model; the weights in its folder are called `version`. What would be left if this process died."""
+        """Load the model; the weights in its folder are called `version`. What would be left if this process died.
+
+        Raises StartError.
+        """
+        with telling_why():
+            await self._start(version, suspended)
+        self._begin(self._work())
+        return Remains(node=ray.get_runtime_context().get_node_id(), processes=descendants(os.getpid()))
+
+    async def _start(self, version: int, suspended: bool) -> None:
         # Here, since the driver's process has this module too and takes half a minute less without vLLM.
         from rollart.exec.real.engines import backend
 
@@ -89,8 +99,6 @@ class EngineProcess:
         if suspended and self._spec.time_shared:
             # Light sleep: the weights of the model's folder may be wanted as they are.
             await self._sleep(level=1)
-        self._begin(self._work())
-        return Remains(node=ray.get_runtime_context().get_node_id(), processes=descendants(os.getpid()))
 
     async def serve(self, line: Line) -> None:
         """Do what the driver says, until it hangs up."""

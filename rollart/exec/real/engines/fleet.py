@@ -15,6 +15,7 @@ from rollart.domain.commands import (
     UpdateEngine,
     WeightSource,
 )
+from rollart.domain.errors import StartError
 from rollart.domain.events import (
     EngineLost,
     EngineResumed,
@@ -44,7 +45,7 @@ class Starter(Protocol):
     async def __call__(
         self, index: int, incarnation: int, received: Received, lost: Lost, *, suspended: bool
     ) -> Mailbox:
-        """The process of an engine, once its model is loaded."""
+        """The process of an engine, once its model is loaded. Raises StartError."""
         ...
 
 
@@ -108,7 +109,7 @@ class EngineFleet:
         """Seconds of every update, in the engine's process."""
 
     async def start(self) -> None:
-        """Bring all engines up with version 0."""
+        """Bring all engines up with version 0. Raises StartError."""
         await asyncio.gather(*(self._bring_up(link, 0, suspended=False) for link in self.links))
 
     async def _bring_up(self, link: EngineLink, incarnation: int, *, suspended: bool) -> None:
@@ -198,8 +199,12 @@ class EngineFleet:
         self._spawn(self._restart(command))
 
     async def _restart(self, command: RestartEngine) -> None:
-        link = self.links[command.engine]
-        await self._bring_up(link, command.incarnation, suspended=True)
+        link, incarnation = self.links[command.engine], command.incarnation
+        try:
+            await self._bring_up(link, incarnation, suspended=True)
+        except StartError:
+            self._report(EngineLost(engine=link.index, incarnation=incarnation, commands=(), saved_tokens=()))
+            return
         self._report(EngineStarted(command_id=command.id))
 
     def probe(self, engine: int, version: int, prompts: Sequence[list[int]]) -> None:

@@ -14,10 +14,11 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from rollart.domain.commands import RestartTrainer, TrainBatch
-from rollart.domain.errors import RunLogError
+from rollart.domain.errors import RunLogError, StartError
 from rollart.domain.events import Event, TrainerLost, TrainerStarted, TrainingEnded
 from rollart.domain.execution import Learning
 from rollart.exec.real.episodes import Episodes
+from rollart.exec.real.startup import started
 from rollart.exec.real.trainer.advantages import with_advantages
 from rollart.exec.real.trainer.rows import Row, row_of
 from rollart.exec.real.weights.members import BROADCAST_LIMIT_S, Broadcast, Member
@@ -76,7 +77,7 @@ class TrainerGroup:
         self.busy_s = 0.0
 
     async def start(self) -> None:
-        """Load the model on every rank; the first checkpoint is the model as it is."""
+        """Load the model on every rank; the first checkpoint is the model as it is. Raises StartError."""
         await self._take_devices()
         await self._bring_up()
         await self._save(0)
@@ -106,8 +107,8 @@ class TrainerGroup:
 
     async def _bring_up(self) -> None:
         self._ranks = self._make_ranks()
-        address = await self._ranks[0].address.remote()
-        await self._all("start", address)
+        address = await started("the trainer", self._ranks[0].address.remote())
+        await started("the trainer", self._all("start", address))
 
     def train(self, command: TrainBatch) -> None:
         """Train on a batch."""
@@ -149,7 +150,7 @@ class TrainerGroup:
             await self._bring_up()
             await self._all("load", str(self._checkpoint(command.version)))
             await self._leave_devices()
-        except RayActorError:
+        except (RayActorError, StartError):
             self._lost(command.incarnation)
             return
         self._report(TrainerStarted(command_id=command.id))

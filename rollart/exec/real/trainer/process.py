@@ -14,6 +14,7 @@ from safetensors.torch import save
 from rollart.domain.execution import Learning
 from rollart.exec.real.free_port import free_port
 from rollart.exec.real.sharing import Place
+from rollart.exec.real.startup import telling_why
 from rollart.exec.real.trainer.checkpoint import load_checkpoint, save_checkpoint
 from rollart.exec.real.trainer.learner import Learner
 from rollart.exec.real.trainer.policy import DTYPES, full_weights, load_policy, shard
@@ -56,7 +57,11 @@ class TrainerProcess:
         return f"tcp://{ray.util.get_node_ip_address()}:{free_port()}"
 
     def start(self, address: str) -> None:
-        """Load the model and meet the other ranks."""
+        """Load the model and meet the other ranks. Raises StartError."""
+        with telling_why():
+            self._start(address)
+
+    def _start(self, address: str) -> None:
         spec = self._spec
         torch.set_num_threads(spec.threads)
         device = self._device = torch.device("cuda") if torch.cuda.is_available() else torch.device("cpu")
