@@ -1,19 +1,23 @@
-"""The whole loop on this machine: a workload, a plan for it, what the plan will do, and what it does.
+"""The whole loop on this machine: what its parts take, a plan for them, what the plan will do, and what it does.
 
     python experiments/whole_loop.py [--steps 110] [--out runs/loop]
 
-Two tiny tasks and a model of 90,000 parameters (`scenarios/laptop.yaml`): the planner chooses where they are generated,
-the simulator says what a step will take, then Ray, vLLM and PyTorch train for real with the same scheduler, and the run
+Two tiny tasks and a model of 90,000 parameters (`scenarios/laptop.yaml`). A first run of a few steps tells how far the
+costs of the scenario are off on this machine; with that the planner chooses where the tasks are generated and the
+simulator says what a step will take. Then Ray, vLLM and PyTorch train for real with the same scheduler, and the run
 becomes a trace that the next simulation could be fed with. Needs the executor's part (`make setup-exec`).
 """
 
 import argparse
+import json
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rollart import api
+from rollart.cli.calibrate import show_calibration
 from rollart.cli.present import number, show_table, told_progress
 from rollart.planning.plan_scenario import PlanOptions
 from rollart.workload.importers import ImportOptions, TraceImport
@@ -21,17 +25,29 @@ from rollart.workload.trace_writer import write_trace
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIO = ROOT / "experiments" / "scenarios" / "laptop.yaml"
+FIRST_STEPS = 20
+"""Enough to take the times of engines and trainer; the first ones learn hardly anything."""
 
 
-def planned(folder: Path) -> Path:
+def calibrated(folder: Path) -> api.Scenario:
+    """The scenario with costs as they are on this machine, by a short run of it."""
+    scenario = api.load_scenario(SCENARIO)
+    with told_progress("a first run") as (progress, tell):
+        api.run(scenario.with_changes(steps=FIRST_STEPS), out=folder / "first", progress=progress, tell=tell)
+    found = api.calibrate(folder / "first", scenario)
+    show_calibration(found)
+    return api.load_scenario(SCENARIO, [f"calibration={json.dumps(asdict(found.calibration))}"])
+
+
+def planned(scenario: api.Scenario, folder: Path) -> api.Scenario:
     """Plan the scenario, show what was chosen, and write the plan."""
     plan = folder / "plan.yaml"
-    found = api.plan(SCENARIO, out=plan, options=PlanOptions(top=2, repetitions=2)).as_dict()
+    found = api.plan(scenario, out=plan, options=PlanOptions(top=2, repetitions=2)).as_dict()
     print(
         f"Planned: {number(found['predicted'], 3)} s a step, {found['status']}: {found['gap']:.1%} from the best that\n"
         "the model could have.\n"
     )
-    return plan
+    return scenario.with_plan(plan)
 
 
 def show_run(predicted: Mapping[str, Any], measured: Mapping[str, Any]) -> None:
@@ -50,15 +66,14 @@ def show_run(predicted: Mapping[str, Any], measured: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Plan, simulate, run, compare; exit code 1 if the run breaks a promise."""
+    """Calibrate, plan, simulate, run, compare; exit code 1 if the run breaks a promise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, help="training steps [the scenario's]")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "loop")
     options = parser.parse_args()
     started_s = time.perf_counter()
     options.out.mkdir(parents=True, exist_ok=True)
-    plan = planned(options.out)
-    scenario = api.load_scenario(SCENARIO, plan=plan).with_changes(steps=options.steps)
+    scenario = planned(calibrated(options.out), options.out).with_changes(steps=options.steps)
     predicted = api.simulate(scenario, out=options.out / "simulated").summary
     with told_progress("training") as (progress, tell):
         measured = api.run(scenario, out=options.out / "run", progress=progress, tell=tell).summary

@@ -31,10 +31,11 @@ def calibrate(
     if json:
         show_json(report.as_dict())
     else:
-        _show(report)
+        show_calibration(report)
 
 
-def _show(report: "CalibrationReport") -> None:
+def show_calibration(report: "CalibrationReport") -> None:
+    """A table of times before and after, and the section for the scenario."""
     found, seen = report.calibration, (report.measured, report.before, report.after)
     rows = [
         (f"iteration on {pool}", *(number(each.iteration_s[pool]) for each in seen), f"x {number(factor)}")
