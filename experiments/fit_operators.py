@@ -79,7 +79,7 @@ class Errors(NamedTuple):
     shapes: tuple[float, float] | None
 
 
-def problems(chip: Chip, tables: dict[str, Table]) -> Iterator[Problem]:
+def problems(chip: Chip, tables: Mapping[str, Table]) -> Iterator[Problem]:
     """All that can be fitted to the tables of one device."""
     yield from gemm_problems(chip, tables["gemm"])
     yield from decode_problems(chip, tables["generation_attention"])
@@ -162,7 +162,7 @@ def expert_problems(chip: Chip, table: Table) -> Iterator[Problem]:
         yield Problem("experts", precision, rows, shape, start, seconds, bounds)
 
 
-def collective_problems(chip: Chip, tables: dict[str, Table]) -> Iterator[Problem]:
+def collective_problems(chip: Chip, tables: Mapping[str, Table]) -> Iterator[Problem]:
     """Collectives per number of devices; the message size of the tables counts 2-byte numbers."""
     nccl, custom = tables["nccl"], tables.get("custom_allreduce")
     for kind in COLLECTIVES:
@@ -193,7 +193,7 @@ def fitted(problem: Problem, rows: Table, chance: np.random.Generator) -> Any:
     start = start._replace(**{shortest: rows["latency_s"].min()})
     free = [name for name, value in start._asdict().items() if value]
     bounds = [np.log(problem.bounds[name]) if name in problem.bounds else (LOWEST, HIGHEST) for name in free]
-    low, high = np.transpose(bounds)
+    low, high = np.array([each[0] for each in bounds]), np.array([each[1] for each in bounds])
 
     def form(logs: Any) -> Any:
         return start._replace(**dict(zip(free, np.exp(logs), strict=True)))

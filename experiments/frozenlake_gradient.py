@@ -32,12 +32,16 @@ GROUPS_PER_BATCH = 50
 RESULT = Path(__file__).parent / "results/frozenlake_gradient.json"
 
 
+Walks = dict[str, tuple[tuple[str, ...], float]]
+"""Moves -> states and reward."""
+
+
 def walk(lake: FrozenLake, moves: str) -> tuple[tuple[str, ...], float]:
     """The states at which each of the moves that were carried out was chosen, and the reward."""
     state = lake.reset(0, 0).text
     states, earned = [], 0.0
     for move in moves:
-        states.append(state.rpartition("\n")[2])
+        states.append(str(state).rpartition("\n")[2])
         seen = lake.step(Action(text=move, tokens=[]))
         earned += seen.reward
         state = seen.text
@@ -62,7 +66,7 @@ def logprob(policy: torch.Tensor, states: tuple[str, ...], moves: str, places: d
     return torch.stack([rows[places[state], MOVES.index(move)] for state, move in zip(states, moves, strict=True)])
 
 
-def exact(policy: torch.Tensor, walks: dict, places: dict[str, int]) -> torch.Tensor:
+def exact(policy: torch.Tensor, walks: Walks, places: dict[str, int]) -> torch.Tensor:
     """Derivative of the expected reward."""
     total = sum(
         logprob(policy, states, moves, places).sum().exp() * earned
@@ -73,7 +77,7 @@ def exact(policy: torch.Tensor, walks: dict, places: dict[str, int]) -> torch.Te
     return gradient
 
 
-def estimate(policy: torch.Tensor, walks: dict, places: dict[str, int], chance: torch.Generator) -> torch.Tensor:
+def estimate(policy: torch.Tensor, walks: Walks, places: dict[str, int], chance: torch.Generator) -> torch.Tensor:
     """The trainer's gradient from one batch of sampled walks."""
     names = list(walks)
     with torch.no_grad():

@@ -50,17 +50,15 @@ class KeptEngine(EngineProcess):
         await self._engine.reset_prefix_cache()
         await self._now_at(0)
         self._pulled.clear()
-        self._outbox = Outbox()
+        self._outbox = Outbox(self._counters)
 
 
 class LentMailbox(Mailbox):
     """A mailbox whose end is not that of its actor."""
 
     def kill(self) -> None:
-        """Receive nothing any more."""
-        self.closed = True
-        for task in self._tasks:
-            task.cancel()
+        """Leave the actor to the next run."""
+        self.hang_up()
 
 
 class KeptLauncher(Launcher):
@@ -79,7 +77,8 @@ class KeptLauncher(Launcher):
             actor = self.engine_process(index, incarnation, KeptEngine)
             self._remains[index] = await actor.start.remote(0, suspended=suspended)
             self._kept[index] = actor
-        return LentMailbox(self._kept[index], received, lost)
+        assert self._exchange is not None
+        return LentMailbox(self._kept[index], self._exchange, received, lost)
 
     def trainer_ranks(self) -> list[Any]:
         """The trainer of the run before, or a new one; it will be told to load the model."""
@@ -87,7 +86,8 @@ class KeptLauncher(Launcher):
         return self._ranks
 
     def close(self) -> None:
-        """Nothing ends with a run."""
+        """Nothing ends with a run but its connections."""
+        self.hang_up()
 
     def end(self) -> None:
         """All ends."""

@@ -161,7 +161,7 @@ def shown(errors: Any) -> str:
 def draw(outcomes: list[Outcome], path: Path) -> None:
     """Share of the rows left out with an error up to x, per operator; full lines tables, dashed formulas."""
     figure, axes = plt.subplots(1, len(OPERATORS), figsize=(14, 3.6), sharey=True, layout="constrained")
-    colours = dict(zip(DEVICES, plt.get_cmap("tab10").colors, strict=False))
+    colours = dict(zip(DEVICES, plt.get_cmap("tab10")(range(len(DEVICES))), strict=False))
     for axis, operator in zip(axes, OPERATORS, strict=True):
         for one in outcomes:
             if one.operator == operator and one.precision == "bf16":
@@ -185,7 +185,8 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, default=Path("docs/images/operators.png"))
     options = parser.parse_args()
     chips = yaml.safe_load((CATALOGUE / "chips.yaml").read_text(encoding="utf-8"))
-    outcomes, medians = [], {}
+    outcomes: list[Outcome] = []
+    medians: dict[str, Any] = {}
     print(
         "| device | operator | precision | formula, shapes left out | tables, shapes left out | tables, rows left out |"
     )

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 from rollart import api
@@ -110,7 +111,7 @@ class Market:
             job = replace(self._job, cluster=cluster)
             for place in range(count):
                 deadline_s = shortest_s * SLOWEST ** ((place + 0.5) / count)
-                yield f"{series} {place}", lambda a=series, b=job, c=deadline_s: self._cheapest(a, b, c)
+                yield f"{series} {place}", partial(self._cheapest, series, job, deadline_s)
         ground = ground_of(self._job, self._workload)
         ways: dict[str, Callable[[], Plan]] = {
             "paper's choice": lambda: self._job.plan,
@@ -120,7 +121,7 @@ class Market:
             "two phases (AReaL-Hex)": lambda: two_phase(ground),
         }
         for series, way in ways.items():
-            yield series, lambda a=series, b=way: self._fixed(a, b())
+            yield series, partial(self._fixed, series, way)
 
     def _cheapest(self, series: str, job: Job, deadline_s: float) -> Point | None:
         """The cheapest plan under a deadline; None where none keeps it."""
@@ -130,8 +131,8 @@ class Market:
             print(f"{self._name}, {series}, {deadline_s:.0f} s: {error}", file=sys.stderr)
             return None
 
-    def _fixed(self, series: str, plan: Plan) -> Point | None:
-        expected = predict(Problem(job=self._job, workload=self._workload), plan)
+    def _fixed(self, series: str, way: Callable[[], Plan]) -> Point | None:
+        expected = predict(Problem(job=self._job, workload=self._workload), way())
         return None if expected is None else self._point(series, self._job, expected)
 
     def _solved(self, job: Job, objective: Objective, deadline_s: float | None) -> Candidate:

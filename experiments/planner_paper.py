@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -93,7 +94,7 @@ class Contest:
             "paper's choice": lambda: (self.job.plan, 0),
             "1:1 split": lambda: (fixed_split(ground, 1.0), 0),
             "3:1 split": lambda: (fixed_split(ground, 3.0), 0),
-            **{f"{name} alone": lambda name=name: (self._alone(name), 0) for name in self.job.cluster.pools},
+            **{f"{name} alone": partial(self._alone, name) for name in self.job.cluster.pools},
             "stage balance (StreamRL)": lambda: (stage_balance(ground), 0),
             "two phases (AReaL-Hex)": lambda: (two_phase(ground), 0),
             "multi-level search (HetRL)": lambda: searched(multi_level),
@@ -128,11 +129,11 @@ class Contest:
         verdict = self.report.verdict
         return self.report.best.plan, 0 if verdict is None else verdict.simulations
 
-    def _alone(self, pool: str) -> Plan:
-        """The planner's own plan for one pool; every other pool stays idle."""
+    def _alone(self, pool: str) -> tuple[Plan, int]:
+        """The planner's own plan for one pool; every other pool stays idle, and nothing is simulated."""
         cluster = replace(self.job.cluster, pools={pool: self.job.cluster.pools[pool]})
         problem = Problem(job=replace(self.job, cluster=cluster), workload=self._scenario.workload())
-        return solve(problem, clock=time.perf_counter, time_limit_s=self._options.time_limit_s).best.plan
+        return solve(problem, clock=time.perf_counter, time_limit_s=self._options.time_limit_s).best.plan, 0
 
 
 def table_lines(entries: Sequence[Entry]) -> list[str]:

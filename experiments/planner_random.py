@@ -246,8 +246,8 @@ def main() -> None:
     pieces = Pieces(file, config, version=api.code_version(), minutes=options.minutes)
     generator, grid = np.random.default_rng(options.seed), ground_of(problem.job, problem.workload).grid
     drawn = dict(distinct(grid, generator, options.plans))
-    for number in [key for key in pieces.results if int(key) not in drawn]:
-        del pieces.results[number]
+    for old in [key for key in pieces.results if int(key) not in drawn]:
+        del pieces.results[old]
     for number, plan in drawn.items():
         if options.again and str(number) in pieces.results:
             pieces.put(str(number), {**pieces.results[str(number)], **predicted(data, plan)})

@@ -133,7 +133,7 @@ def fitted(pairs: Sequence[tuple[Point, tuple[float, float]]], run: Any, pool: P
     slower = list(pool.map(run, [(point, base_s + STEP_S) for point, _ in train]))
     extra_s = chosen_extra_s([p for p, _ in train], [a[1] for _, a in train], [answer[1] for answer in slower], base_s)
     scored = list(pool.map(run, [(point, base_s + extra_s) for point, _ in test]))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": p.name,
             "model": p.model,

@@ -38,7 +38,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--markdown", action="store_true", help="as a table for a page")
     options = parser.parse_args()
-    rows, others = [COLUMNS], []
+    rows: list[tuple[str, ...]] = [COLUMNS]
+    others: list[str] = []
     for path, _ in find_files([options.folder]):
         name = str(path.relative_to(options.folder))
         try:

@@ -21,7 +21,7 @@ from typing import Any
 
 from rollart import api
 from rollart.cli.present import show_table
-from rollart.domain.commands import Command, PullWeights, PushWeights, ResumeEngine, SuspendEngine, UpdateEngine
+from rollart.domain.commands import PullWeights, PushWeights, ResumeEngine, SuspendEngine, UpdateEngine
 from rollart.domain.events import Answer, EngineResumed, EngineSuspended
 from rollart.runlog.reader import records
 from rollart.runlog.stages import Stage
@@ -34,7 +34,7 @@ WAYS = {
     "overlapped": [],
 }
 """Way -> how it differs from the preset `rollart`."""
-PARTS = {
+PARTS: dict[Any, str] = {
     PushWeights: "push",
     PullWeights: "pull",
     SuspendEngine: "suspend",
@@ -59,13 +59,14 @@ class Update:
 def updates_of(log: Iterable[tuple[int, float, object]]) -> list[Update]:
     """The updates of a run by its log, those that were complete, in order."""
     made: list[Update] = []
-    open_: dict[int, tuple[Command, float, Update]] = {}
+    open_: dict[int, tuple[Any, float, Update]] = {}
     since: dict[int, float] = {}
     for _, time_s, record in log:
         if isinstance(record, PushWeights):
             made.append(Update())
-        if isinstance(record, tuple(PARTS)) and made:
-            open_[record.id] = (record, time_s, made[-1])
+        if type(record) in PARTS and made:
+            command: Any = record
+            open_[command.id] = (command, time_s, made[-1])
         elif isinstance(record, Answer) and record.command_id in open_:
             command, began_s, update = open_.pop(record.command_id)
             update.parts[PARTS[type(command)]].append((began_s, time_s))

@@ -61,9 +61,9 @@ class Table:
         """Rows."""
         return len(self.columns["latency_s"])
 
-    def where(self, mask: NDArray[np.bool_]) -> "Table":
-        """The rows for which the mask holds."""
-        return Table(self.operator, self.path, {name: values[mask] for name, values in self.columns.items()})
+    def where(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> "Table":
+        """The rows for which a mask holds, or those at the given places, in their order."""
+        return Table(self.operator, self.path, {name: values[rows] for name, values in self.columns.items()})
 
 
 def read_table(path: Path, operator: str) -> Table:

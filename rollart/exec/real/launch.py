@@ -83,9 +83,14 @@ class Launcher:
         self._places: dict[int, Place] = {}
         self._exchange: Exchange | None = None
 
-    async def open(self) -> None:
+    async def listen(self) -> None:
         """Let processes call in, on the address by which Ray knows this node; before the first of them is started."""
         self._exchange = await Exchange.opened(ray.util.get_node_ip_address())
+
+    def hang_up(self) -> None:
+        """Let nobody call in any more."""
+        if self._exchange is not None:
+            self._exchange.close()
 
     def _mailbox(self, actor: Any, received: Received, lost: Lost) -> Mailbox:
         assert self._exchange is not None
@@ -259,9 +264,8 @@ class Launcher:
         return self._mailbox(host.remote(task, self._settings.tokenizer, str(self._model), vocabulary), received, lost)
 
     def close(self) -> None:
-        """Listen no more, and remove what engines have left on this host, processes and memory."""
-        if self._exchange is not None:
-            self._exchange.close()
+        """Hang up, and remove what engines have left on this host, processes and memory."""
+        self.hang_up()
         for remains in self._remains.values():
             if remains.node == ray.get_runtime_context().get_node_id():
                 end_processes(remains.processes)

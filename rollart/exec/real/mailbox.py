@@ -124,6 +124,11 @@ class Mailbox:
 
     def kill(self) -> None:
         """End the actor's process; nothing is received any more."""
+        self.hang_up()
+        ray.kill(self.actor)
+
+    def hang_up(self) -> None:
+        """Receive nothing any more."""
         self.closed = True
         self._exchange.forget(self._line)
         if self._wire is not None:
@@ -131,4 +136,3 @@ class Mailbox:
         for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
-        ray.kill(self.actor)
