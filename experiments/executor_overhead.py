@@ -106,7 +106,7 @@ class Rollout:
 
         async def start(index: int, incarnation: int, received: Any, lost: Any, *, suspended: bool) -> Mailbox:
             del index, incarnation, suspended
-            return Mailbox(actor, exchange, received, lost)
+            return Mailbox(actor, exchange, received, lost, _give_up)
 
         limits = {"FrozenLake": 1, "counting": 32}
         self._fleet = EngineFleet(1, start, limits, self._episodes, None, _never, self._report)  # type: ignore[arg-type]
@@ -179,6 +179,10 @@ def interval(ratios: Sequence[float]) -> tuple[float, float]:
     """What holds the true median with 90 % confidence, by bootstrap."""
     found = bootstrap((ratios,), np.median, confidence_level=0.9, method="percentile", rng=0).confidence_interval
     return float(found.low), float(found.high)
+
+
+def _give_up(error: Exception) -> None:
+    raise SystemExit(f"the driver failed: {error!r}")
 
 
 def _never(work: Any) -> None:

@@ -78,7 +78,7 @@ class KeptLauncher(Launcher):
             self._remains[index] = await actor.start.remote(0, suspended=suspended)
             self._kept[index] = actor
         assert self._exchange is not None
-        return LentMailbox(self._kept[index], self._exchange, received, lost)
+        return LentMailbox(self._kept[index], self._exchange, received, lost, self._failed)
 
     def trainer_ranks(self) -> list[Any]:
         """The trainer of the run before, or a new one; it will be told to load the model."""

@@ -38,6 +38,7 @@ MEMORY_FOLDER = Path("/dev/shm")
 
 Received = Callable[[Message], None]
 Lost = Callable[[str], None]
+Failed = Callable[[Exception], None]
 
 
 class Launcher:
@@ -82,9 +83,14 @@ class Launcher:
         """The trainer has processes."""
         self._places: dict[int, Place] = {}
         self._exchange: Exchange | None = None
+        self._failed: Failed = _nobody
 
-    async def listen(self) -> None:
-        """Let processes call in, on the address by which Ray knows this node; before the first of them is started."""
+    async def listen(self, failed: Failed) -> None:
+        """Let processes call in, on the address by which Ray knows this node; before the first of them is started.
+
+        `failed(error)` is told what is raised over a message of theirs.
+        """
+        self._failed = failed
         self._exchange = await Exchange.opened(ray.util.get_node_ip_address())
 
     def hang_up(self) -> None:
@@ -94,7 +100,7 @@ class Launcher:
 
     def _mailbox(self, actor: Any, received: Received, lost: Lost) -> Mailbox:
         assert self._exchange is not None
-        return Mailbox(actor, self._exchange, received, lost)
+        return Mailbox(actor, self._exchange, received, lost, self._failed)
 
     @property
     def engine_count(self) -> int:
@@ -270,6 +276,10 @@ class Launcher:
             if remains.node == ray.get_runtime_context().get_node_id():
                 end_processes(remains.processes)
         shutil.rmtree(MEMORY_FOLDER / self._name, ignore_errors=True)
+
+
+def _nobody(error: Exception) -> None:
+    raise AssertionError("nobody listens yet") from error
 
 
 def numbers(cores: str) -> list[int]:

@@ -53,16 +53,23 @@ class Outbox:
 class Mailbox:
     """The driver's side of one actor.
 
-    `received(message)` is called on the driver's loop, in order; `lost(reason)` once, when the actor is gone.
+    `received(message)` is called on the driver's loop, in order; `lost(reason)` once, when the actor is gone;
+    `failed(error)` where one of the two raises, which nobody else would see.
     """
 
     def __init__(
-        self, actor: Any, exchange: Exchange, received: Callable[[Message], None], lost: Callable[[str], None]
+        self,
+        actor: Any,
+        exchange: Exchange,
+        received: Callable[[Message], None],
+        lost: Callable[[str], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self.actor = actor
         self._exchange = exchange
         self._received = received
         self._lost = lost
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._early: list[Message] = []
         self._wire: Wire | None = None
@@ -92,17 +99,22 @@ class Mailbox:
         self._tasks.append(self._loop.create_task(self._receive(wire)))
 
     async def _receive(self, wire: Wire) -> None:
-        try:
-            while True:
-                for message in await wire.receive():
-                    self._hand_on(message)
-        except (EOFError, OSError) as error:
-            self._gone(f"its connection broke: {error}")
+        while True:
+            try:
+                messages = await wire.receive()
+            except (EOFError, OSError) as error:
+                self._gone(f"its connection broke: {error}")
+                return
+            self._hand_on(messages)
 
-    def _hand_on(self, message: Message) -> None:
-        """To the receiver, unless one before it made it close this box."""
-        if not self.closed:
-            self._received(message)
+    def _hand_on(self, messages: Sequence[Message]) -> None:
+        """To the receiver, unless one before them made it close this box."""
+        try:
+            for message in messages:
+                if not self.closed:
+                    self._received(message)
+        except Exception as error:
+            self._failed(error)
 
     async def _watch(self) -> None:
         """Ray's word on the actor: the call ends with the process, or with the connection."""
@@ -118,9 +130,13 @@ class Mailbox:
             self._gone("it hung up")
 
     def _gone(self, reason: str) -> None:
-        if not self.closed:
-            self.kill()
+        if self.closed:
+            return
+        self.kill()
+        try:
             self._lost(" ".join(reason.split())[:400])
+        except Exception as error:
+            self._failed(error)
 
     def kill(self) -> None:
         """End the actor's process; nothing is received any more."""

@@ -111,7 +111,7 @@ class RealWorkers:
 
     async def start(self) -> None:
         """Bring up the trainer and the engines beside each other; environments start when they are needed."""
-        await self._launcher.listen()
+        await self._launcher.listen(self._desk.fail)
         await asyncio.gather(self.trainer.start(), self.engines.start(), self.scoring.start())
         self._progress.begin(self._busy)
 
@@ -166,7 +166,7 @@ class RealWorkers:
 
     async def resume(self, point: ResumePoint) -> None:
         """Take scored trajectories in again; engines and trainer are down until a command starts them."""
-        await self._launcher.listen()
+        await self._launcher.listen(self._desk.fail)
         self.trainer.resume(point.checkpoint)
         for survivor in point.survivors:
             self.episodes.adopt(survivor.trajectory, self._archive.load(survivor.trajectory))

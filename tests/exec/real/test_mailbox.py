@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -50,13 +51,16 @@ class Bench:
     async def __aenter__(self):
         self.exchange = await Exchange.opened("127.0.0.1")
         self.actor = Actor()
-        self.received, self.lost = [], []
-        self.mailbox = Mailbox(self.actor, self.exchange, self.received.append, self.lost.append)
+        self.received, self.lost, self.failed = [], [], []
+        self.mailbox = self.box(self.actor)
         return self
 
     async def __aexit__(self, *_):
         self.mailbox.kill()
         self.exchange.close()
+
+    def box(self, actor):
+        return Mailbox(actor, self.exchange, self.received.append, self.lost.append, self.failed.append)
 
     async def until(self, condition):
         async with asyncio.timeout(ANSWER_S):
@@ -107,7 +111,7 @@ def test_who_waits_for_the_call_is_told_of_it_or_of_the_end():
         await asyncio.wait_for(bench.mailbox.connected, ANSWER_S)
         other = Actor()
         other.may_call.clear()
-        mailbox = Mailbox(other, bench.exchange, bench.received.append, bench.lost.append)
+        mailbox = bench.box(other)
         other.died.set_exception(RayError("gone"))
         with pytest.raises(RayError, match="gone"):
             await asyncio.wait_for(mailbox.connected, ANSWER_S)
@@ -171,6 +175,29 @@ def test_a_box_that_is_closed_by_a_message_hands_on_no_other():
         return bench.received, bench.lost
 
     assert bench(work) == ([["echo", "a"]], [])
+
+
+@pytest.mark.parametrize("error", [KeyError("a"), OSError("no space")], ids=repr)
+def test_what_is_raised_over_a_message_is_told_and_is_no_loss(error):
+    async def work(bench):
+        bench.mailbox._received = Mock(side_effect=error)
+        bench.mailbox.post(("a",))
+        await bench.until(lambda: bench.failed)
+        return bench.failed, bench.lost
+
+    assert bench(work) == ([error], [])
+
+
+def test_what_is_raised_over_a_loss_is_told():
+    error = KeyError("a")
+
+    async def work(bench):
+        bench.mailbox._lost = Mock(side_effect=error)
+        bench.actor.died.set_exception(RayError("gone"))
+        await bench.until(lambda: bench.failed)
+        return bench.failed
+
+    assert bench(work) == [error]
 
 
 def test_a_process_that_calls_a_closed_box_finds_nobody():

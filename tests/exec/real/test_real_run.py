@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,21 @@ api.run(scenario, out={out!r}, progress=progress)
 """
 
 
-def test_a_run_goes_on_after_its_driver_was_killed(tmp_path):
+@contextmanager
+def nodes_of_their_own():
+    """A cluster in which every pool of the laptop is a node of Ray; its address."""
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "resources": {"pool:training": 1}})
+    try:
+        for pool in ("turns", "answers"):
+            nodes.add_node(num_cpus=1, resources={f"pool:{pool}": 1})
+        yield nodes.address
+    finally:
+        nodes.shutdown()
+
+
+def test_a_run_goes_on_after_its_driver_was_killed_and_on_several_nodes(tmp_path):
     out, settings = tmp_path / "run", [*SMALL, "steps=6"]
     code = RUN.format(laptop=str(LAPTOP), settings=settings, out=str(out))
     # Not by its return code: where Ray was used before in this process, the system may have taken that away.
@@ -67,7 +82,8 @@ def test_a_run_goes_on_after_its_driver_was_killed(tmp_path):
     scenario = api.load_scenario(LAPTOP, settings)
     with pytest.raises(InputError, match="--resume"):
         api.run(scenario, out=out)
-    summary = api.run(scenario, out=out, resume=True).summary
+    with nodes_of_their_own() as address:
+        summary = api.run(scenario, out=out, resume=True, address=address).summary
     assert summary["steps"] == 6
     assert summary["trajectories"]["trained"] == 6 * 32
     assert summary["logprob_gap"]["max"] < 1e-4
