@@ -51,7 +51,7 @@ check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cd experiments && $(abspath $(BIN))/mypy --config-file ../pyproject.toml *.py
+	cd experiments && MYPYPATH=.. $(abspath $(BIN))/mypy --config-file ../pyproject.toml *.py
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 bench: $(EXEC)
