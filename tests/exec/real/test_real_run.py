@@ -1,8 +1,8 @@
 """Runs on real engines, environments and a real trainer, on this machine."""
 
+import json
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -59,31 +59,38 @@ api.run(scenario, out={out!r}, progress=progress)
 """
 
 
-@contextmanager
-def nodes_of_their_own():
-    """A cluster in which every pool of the laptop is a node of Ray; its address."""
-    from ray.cluster_utils import Cluster
+ON_NODES = """
+from pathlib import Path
+from ray.cluster_utils import Cluster
+from rollart import api
 
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "resources": {"pool:training": 1}})
-    try:
-        for pool in ("turns", "answers"):
-            nodes.add_node(num_cpus=1, resources={f"pool:{pool}": 1})
-        yield nodes.address
-    finally:
-        nodes.shutdown()
+nodes = Cluster(initialize_head=True, head_node_args={{"num_cpus": 1, "resources": {{"pool:training": 1}}}})
+try:
+    for pool in ("turns", "answers"):
+        nodes.add_node(num_cpus=1, resources={{f"pool:{{pool}}": 1}})
+    scenario = api.load_scenario(Path({laptop!r}), {settings!r})
+    api.run(scenario, out={out!r}, resume=True, address=nodes.address)
+finally:
+    nodes.shutdown()
+"""
+"""Every pool is a node of Ray. In a process of its own: where Ray was used before, its head may not start."""
 
 
 def test_a_run_goes_on_after_its_driver_was_killed_and_on_several_nodes(tmp_path):
     out, settings = tmp_path / "run", [*SMALL, "steps=6"]
-    code = RUN.format(laptop=str(LAPTOP), settings=settings, out=str(out))
-    # Not by its return code: where Ray was used before in this process, the system may have taken that away.
-    subprocess.run([sys.executable, "-c", code], check=False)
+
+    def run_apart(code):
+        told = code.format(laptop=str(LAPTOP), settings=settings, out=str(out))
+        # Not by its return code: where Ray was used before in this process, the system may have taken that away.
+        subprocess.run([sys.executable, "-c", told], check=False)
+
+    run_apart(RUN)
     assert not (out / "summary.json").exists()
     scenario = api.load_scenario(LAPTOP, settings)
     with pytest.raises(InputError, match="--resume"):
         api.run(scenario, out=out)
-    with nodes_of_their_own() as address:
-        summary = api.run(scenario, out=out, resume=True, address=address).summary
+    run_apart(ON_NODES)
+    summary = json.loads((out / "summary.json").read_text())
     assert summary["steps"] == 6
     assert summary["trajectories"]["trained"] == 6 * 32
     assert summary["logprob_gap"]["max"] < 1e-4
