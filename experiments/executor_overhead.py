@@ -190,7 +190,7 @@ def _never(work: Any) -> None:
 
 
 async def measure(actor: Any, loads: dict[str, Load], repetitions: int) -> dict[str, Any]:
-    """Both ways in turns, after one of each to warm up."""
+    """All three ways in turns, after one of each to warm up."""
     rollout = Rollout(actor, await Exchange.opened("127.0.0.1"))
     await rollout.start()
     found: dict[str, Any] = {}

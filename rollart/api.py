@@ -144,8 +144,8 @@ def run(
     `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
     that was interrupted in `out`. `tell` is given a line for every training step of real workers.
 
-    Raises ScenarioError, CapacityError, TraceError, InputError, OutputError, StuckError, RunLogError, or RunInterrupted
-    after Ctrl-C.
+    Raises ScenarioError, CapacityError, TraceError, InputError, OutputError, StartError, StuckError, RunLogError, or
+    RunInterrupted after Ctrl-C.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(Path(scenario))

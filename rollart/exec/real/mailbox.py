@@ -16,7 +16,7 @@ from rollart.exec.real.wire import Exchange, Line, Message, Wire, call
 
 
 class Outbox:
-    """The actor's side: what it has to say, from before it is connected on."""
+    """What one side has to say, from before it is connected on."""
 
     def __init__(self, closing: Callable[[], Sequence[Message]] = tuple) -> None:
         """`closing`: messages that every batch ends with."""
@@ -28,8 +28,14 @@ class Outbox:
         """Say something."""
         self._post(message)
 
+    def connect(self, wire: Wire) -> None:
+        """Say it over a wire, what was said before first."""
+        self._post = wire.post
+        for message in self._early:
+            wire.post(message)
+
     async def serve(self, line: Line, take: Callable[[Message], None]) -> None:
-        """Call the driver and give `take` every message of it, until it hangs up. Raises StartError."""
+        """As the actor: call the driver and give `take` every message of it, until it hangs up. Raises StartError."""
         try:
             wire = await call(line, self._closing)
         except OSError as error:
@@ -37,9 +43,7 @@ class Outbox:
                 f"the driver cannot be reached at {line.host}:{line.port} ({error}); "
                 "nodes must be able to reach each other at any port"
             ) from error
-        self._post = wire.post
-        for message in self._early:
-            wire.post(message)
+        self.connect(wire)
         try:
             while True:
                 for message in await wire.receive():
@@ -71,7 +75,7 @@ class Mailbox:
         self._lost = lost
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._early: list[Message] = []
+        self._outbox = Outbox()
         self._wire: Wire | None = None
         self._line = exchange.line(self._connected)
         self.closed = False
@@ -81,12 +85,8 @@ class Mailbox:
 
     def post(self, message: Message) -> None:
         """Send a message."""
-        if self.closed:
-            return
-        if self._wire is None:
-            self._early.append(message)
-        else:
-            self._wire.post(message)
+        if not self.closed:
+            self._outbox.post(message)
 
     def _connected(self, wire: Wire) -> None:
         if self.closed:
@@ -94,8 +94,7 @@ class Mailbox:
             return
         self._wire = wire
         self.connected.set_result(None)
-        for message in self._early:
-            wire.post(message)
+        self._outbox.connect(wire)
         self._tasks.append(self._loop.create_task(self._receive(wire)))
 
     async def _receive(self, wire: Wire) -> None:
