@@ -109,7 +109,7 @@ class Rollout:
             return Mailbox(actor, exchange, received, lost, _give_up)
 
         limits = {"FrozenLake": 1, "counting": 32}
-        self._fleet = EngineFleet(1, start, limits, self._episodes, None, _never, self._report)  # type: ignore[arg-type]
+        self._fleet = EngineFleet(1, start, limits, self._episodes, None, _never, self._report, print)  # type: ignore[arg-type]
 
     async def start(self) -> None:
         """Attach to the engine."""

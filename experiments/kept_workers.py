@@ -25,6 +25,7 @@ from rollart.exec.real.mailbox import Mailbox, Outbox
 from rollart.exec.real.model_folder import model_folder
 from rollart.exec.real.progress import Progress
 from rollart.exec.real.rewards.select import RewardFunctions
+from rollart.exec.real.startup import started
 from rollart.exec.real.tokens import Tokenizer, tokenizer_of
 from rollart.exec.real.workers import RealWorkers
 from rollart.runlog.writer import FILE_NAME
@@ -75,7 +76,7 @@ class KeptLauncher(Launcher):
             await self._kept[index].anew.remote()
         else:
             actor = self.engine_process(index, incarnation, KeptEngine)
-            self._remains[index] = await actor.start.remote(0, suspended=suspended)
+            self._remains[index] = await started(f"engine {index}", actor.start.remote(0, suspended=suspended))
             self._kept[index] = actor
         assert self._exchange is not None
         return LentMailbox(self._kept[index], self._exchange, received, lost, self._failed)
@@ -109,7 +110,9 @@ class KeptWorkers:
         rewards = RewardFunctions(job, settings, self._tokenizer, {}, NAME, shared=False)
         crew = Crew(
             make_clock=partial(WallClock, 1.0),
-            make_workers=lambda _: lambda desk: RealWorkers(job, settings, desk, self._launcher, progress, rewards),
+            make_workers=lambda _: (
+                lambda desk: RealWorkers(job, settings, desk, self._launcher, progress, rewards, print)
+            ),
         )
         try:
             return execute(job, crew, log_path=folder / FILE_NAME)

@@ -7,6 +7,7 @@
     ├── CapacityError            a model, batch or plan does not fit its devices (with the numbers)
     ├── OutputError              a result could not be written
     ├── StartError               a process of a run could not start, with what it said
+    ├── WorkerError              a process of a run failed at its work, with what it said
     ├── StuckError               a run cannot go on: no engine is left, or the trainer dies at every step
     ├── RunInterrupted           a user stopped a run, which can be resumed
     └── RunLogError              a run log is broken, or of another schema version
@@ -43,6 +44,10 @@ class OutputError(RollArtError):
 
 class StartError(RollArtError):
     """A process of a run could not start; the message says why, as far as the process knew."""
+
+
+class WorkerError(RollArtError):
+    """A process of a run failed at its work in a way that would come again."""
 
 
 class StuckError(RollArtError):

@@ -40,8 +40,8 @@ def run_scenario(
     `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
     that was interrupted in `out`. While a run is under way it is kept in a hidden folder there.
 
-    Raises ScenarioError, CapacityError, TraceError, OutputError, StartError, StuckError, RunLogError, or
-    RunInterrupted.
+    Raises ScenarioError, CapacityError, TraceError, OutputError, StartError, WorkerError, StuckError,
+    RunLogError, or RunInterrupted.
     """
     job = scenario.job()
 

@@ -12,6 +12,7 @@ from rollart.exec.ports import Desk, WorkerSet
 from rollart.exec.real.cluster import check_address, connect, disconnect, lacking
 from rollart.exec.real.engines.connectors import connector_of
 from rollart.exec.real.environments.shipped import make_environment
+from rollart.exec.real.failures import Failures
 from rollart.exec.real.launch import Launcher
 from rollart.exec.real.model_folder import model_folder
 from rollart.exec.real.progress import Progress
@@ -32,7 +33,7 @@ def connected(
     predicted_step_s: float | None,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Callable[[Desk], WorkerSet]]:
-    """A factory of real workers, while Ray is there; `tell` is given a line for every training step.
+    """A factory of real workers, while Ray is there; `tell` is given a line for every training step, and for failures.
 
     Connector, model, tokens, environments and pools are checked first. Raises ScenarioError, CapacityError or
     InputError.
@@ -61,7 +62,8 @@ def connected(
         name = f"rollart-{os.getpid()}"
         launcher = Launcher(job, settings, model, tokenizer, folder, name, judges, carrier, kv_connector)
         rewards = RewardFunctions(job, settings, tokenizer, judges, name, shared=address is not None)
-        yield lambda desk: RealWorkers(job, settings, desk, launcher, progress, rewards)
+        failures = Failures(folder, tell)
+        yield lambda desk: RealWorkers(job, settings, desk, launcher, progress, rewards, failures.note)
     finally:
         progress.close()
         carrier.close()

@@ -31,10 +31,12 @@ def telling_why(log: Path = OWN_LOG) -> Iterator[None]:
     except Exception as error:
         told = [f"{type(error).__name__}: {error}"]
         with suppress(OSError):
-            told = ERROR.findall(log.read_text(encoding="utf-8", errors="replace")) or told
+            logged = ERROR.findall(log.read_text(encoding="utf-8", errors="replace"))
+            told += [
+                f"the last error in its log: {other}" for other in logged[-1:] if in_a_line(other) != in_a_line(told[0])
+            ]
             told.append(f"its log is {log.resolve()} on {ray.util.get_node_ip_address()}")
-        # The last error of the log before this one is the root of it.
-        raise StartError("; ".join(_line(part) for part in told[-2:])) from error
+        raise StartError("; ".join(in_a_line(part) for part in told)) from error
 
 
 async def started(what: str, start: Awaitable[T]) -> T:
@@ -42,10 +44,11 @@ async def started(what: str, start: Awaitable[T]) -> T:
     try:
         return await start
     except RayTaskError as error:
-        raise StartError(f"{what} could not start: {_line(error.cause)}") from error
+        raise StartError(f"{what} could not start: {in_a_line(error.cause)}") from error
     except RayError as error:
-        raise StartError(f"{what} died while it started: {_line(error)}") from error
+        raise StartError(f"{what} died while it started: {in_a_line(error)}") from error
 
 
-def _line(told: object) -> str:
+def in_a_line(told: object) -> str:
+    """What it says, without line breaks, not too long and without a full stop."""
     return " ".join(str(told).split())[:LONGEST].rstrip(".")

@@ -31,6 +31,7 @@ from rollart.exec.real.archive import EpisodeArchive
 from rollart.exec.real.engines.fleet import EngineFleet
 from rollart.exec.real.environments.fleet import EnvironmentFleet
 from rollart.exec.real.episodes import Episodes
+from rollart.exec.real.failures import Why
 from rollart.exec.real.launch import Launcher
 from rollart.exec.real.probes import Probes
 from rollart.exec.real.progress import Progress
@@ -58,7 +59,9 @@ class RealWorkers:
         launcher: Launcher,
         progress: Progress,
         rewards: RewardFunctions,
+        why: Why,
     ) -> None:
+        """`why` is told the reason of every failure."""
         self._desk = desk
         self._launcher = launcher
         self._progress = progress
@@ -77,6 +80,7 @@ class RealWorkers:
             episodes,
             self._spawn,
             report,
+            why,
             progress.step,
             self._kept / CHECKPOINTS,
             job.seed,
@@ -86,12 +90,14 @@ class RealWorkers:
         self.store = WeightStore(self.trainer, launcher.carrier, self._spawn, clock, report, receivers)
         turn_tokens = {task.task: task.turn_tokens for task in settings.tasks}
         self.engines = EngineFleet(
-            launcher.engine_count, launcher.engine, turn_tokens, episodes, self.store, self._spawn, report
+            launcher.engine_count, launcher.engine, turn_tokens, episodes, self.store, self._spawn, report, why
         )
         self.probes.attach(self.engines, self.store)
         tasks = {task.task: task for task in settings.tasks}
-        self.environments = EnvironmentFleet(tasks, launcher.environment_host, episodes, clock, report)
-        self.scoring = Scoring(rewards.made(self.engines), episodes, self._spawn, clock, report, self._archive.keep)
+        self.environments = EnvironmentFleet(tasks, launcher.environment_host, episodes, clock, report, why)
+        self.scoring = Scoring(
+            rewards.made(self.engines), episodes, self._spawn, clock, report, why, self._archive.keep
+        )
 
     def _receivers(self) -> list[Member]:
         return self.engines.members(self._launcher.receivers)

@@ -52,10 +52,11 @@ class Bench:
     """A fleet of one engine, and what it has reported."""
 
     def __init__(self):
-        self.events, self.processes = [], []
+        self.events, self.processes, self.reasons = [], [], []
         self.stillborn = set()
         self.episodes = Episodes()
-        self.fleet = EngineFleet(1, self.start, {"t": 4}, self.episodes, Store(), self.spawn, self.events.append)
+        report, why = self.events.append, lambda *told: self.reasons.append(told)
+        self.fleet = EngineFleet(1, self.start, {"t": 4}, self.episodes, Store(), self.spawn, report, why)
         asyncio.run(self.fleet.start())
 
     async def start(self, _index, incarnation, received, lost, *, suspended):
@@ -179,6 +180,7 @@ def test_an_engine_that_dies_while_it_starts_again_is_lost_in_that_incarnation()
         *(EngineLost(engine=0, incarnation=each, commands=(), saved_tokens=()) for each in (0, 1, 2)),
         EngineStarted(command_id=3),
     ]
+    assert bench.reasons == [("engine 0", "killed"), ("engine 0", "no memory"), ("engine 0", "no memory")]
 
 
 def test_an_engine_that_does_not_start_at_first_ends_the_run():

@@ -31,10 +31,12 @@ class Bench:
     """A fleet, the processes it has started, and what it has reported."""
 
     def __init__(self, **task):
-        self.clock, self.events, self.processes = LogicalClock(), [], []
+        self.clock, self.events, self.processes, self.reasons = LogicalClock(), [], [], []
         self.episodes = Episodes()
         tasks = {"t": TaskExecution(task="t", environment="e", **task)}
-        self.fleet = EnvironmentFleet(tasks, self.start, self.episodes, self.clock, self.events.append)
+        self.fleet = EnvironmentFleet(
+            tasks, self.start, self.episodes, self.clock, self.events.append, lambda *told: self.reasons.append(told)
+        )
         self.ids = iter(range(1, 1000))
 
     def start(self, _task, received, lost):
@@ -116,6 +118,7 @@ def test_a_crash_fails_what_is_at_work_and_later_what_waited():
     bench.events.clear()
     bench.processes[0].lost("killed")
     assert bench.events == [EnvironmentFailed(command_id=step, cause=Cause.ERROR)]
+    assert bench.reasons == [("a process of environments of 't'", "killed")]
     late = bench.step(2)
     assert bench.events[1:] == [EnvironmentFailed(command_id=late, cause=Cause.ERROR)]
     closed = bench.close(2)
@@ -133,12 +136,21 @@ def test_a_hanging_environment_times_out_and_its_process_ends_when_nothing_else_
     bench.events.clear()
     bench.pass_time(1.0 + 2 * SWEEP_S)
     assert bench.events == [EnvironmentFailed(command_id=step, cause=Cause.TIMEOUT)]
+    assert bench.reasons == [("an environment of 't'", "no answer within 1 s")]
     bench.close(1)
     assert not bench.processes[0].killed
     bench.ready(3, place=1)
     closed = bench.close(2)
     bench.processes[0].received(("closed", closed))
     assert bench.processes[0].killed
+
+
+def test_what_an_environment_raises_is_its_failure_and_told():
+    bench = Bench()
+    command = bench.reset(1)
+    bench.processes[0].received(("failed", command, "KeyError: 'x'"))
+    assert bench.events == [EnvironmentFailed(command_id=command, cause=Cause.ERROR)]
+    assert bench.reasons == [("an environment of 't'", "KeyError: 'x'")]
 
 
 def test_a_late_answer_is_dropped():

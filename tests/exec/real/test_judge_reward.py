@@ -108,7 +108,7 @@ class Court:
         return self.engines[-1]
 
     async def open(self, judge=TEN, context_limit=512):
-        self.fleet = EngineFleet(3, self._start, {}, Episodes(), None, None, self.events.append)
+        self.fleet = EngineFleet(3, self._start, {}, Episodes(), None, None, self.events.append, print)
         await self.fleet.start()
         service = JudgeService("t", judge, WORDS, [1, 2], 4, context_limit, self.fleet)
         self.reward = RemoteReward(service, WORDS, 8)

@@ -33,7 +33,7 @@ class Pair:
     def __init__(self):
         self.events, self.processes = [], {}
         self.episodes = Episodes()
-        self.fleet = EngineFleet(2, self.start, {"t": 4}, self.episodes, None, asyncio.run, self.events.append)
+        self.fleet = EngineFleet(2, self.start, {"t": 4}, self.episodes, None, asyncio.run, self.events.append, print)
         asyncio.run(self.fleet.start())
         self.episodes.begin(
             ResetEnvironment(

@@ -42,6 +42,10 @@ def test_engines_hold_the_trainers_weights_and_whatever_is_killed_comes_back(tmp
     assert (tmp_path / "run/figures/rewards.png").stat().st_size > 10_000
     kinds = {type(record) for _, _, record in records(tmp_path / "run/runlog.parquet")}
     assert {EngineLost, EnvironmentFailed, TrainerLost} <= kinds
+    failures = [json.loads(line)["what"] for line in (tmp_path / "run/failures.jsonl").read_text().splitlines()]
+    for what in ("engine", "a process of environments", "the trainer"):
+        assert any(failed.startswith(what) for failed in failures)
+        assert any(line.startswith(f"failed: {what}") for line in told)
     assert api.check(tmp_path / "run").ok
 
 

@@ -33,21 +33,26 @@ def failing(log):
 
 
 @pytest.mark.parametrize(
-    ("text", "cause"),
+    ("text", "logged"),
     [
-        (VLLM, "ValueError: No available memory for the cache blocks"),
-        ("KeyError: 'a'\ntorch.OutOfMemoryError: 80 GiB\n", "torch.OutOfMemoryError: 80 GiB"),
-        ("nothing of interest\n", "RuntimeError: Engine core initialization failed"),
-        ("", "RuntimeError: Engine core initialization failed"),
+        (VLLM, "; the last error in its log: ValueError: No available memory for the cache blocks"),
+        (
+            "KeyError: 'a'\ntorch.OutOfMemoryError: 80 GiB\n",
+            "; the last error in its log: torch.OutOfMemoryError: 80 GiB",
+        ),
+        ("RuntimeError: Engine core initialization failed.\n", ""),
+        ("nothing of interest\n", ""),
+        ("", ""),
     ],
-    ids=["a child's", "the last of several", "none in the log", "an empty log"],
+    ids=["a child's", "the last of several", "its own", "none in the log", "an empty log"],
 )
-def test_the_root_of_it_is_the_last_error_of_the_log(tmp_path, text, cause):
+def test_what_was_raised_is_told_and_behind_it_the_last_error_of_the_log(tmp_path, text, logged):
     log = tmp_path / "worker.err"
     log.write_text(text)
     with pytest.raises(StartError) as told:
         failing(log)
-    assert str(told.value) == f"{cause}; its log is {log} on 127.0.0.1"
+    own = "RuntimeError: Engine core initialization failed"
+    assert str(told.value) == f"{own}{logged}; its log is {log} on 127.0.0.1"
 
 
 def test_without_a_log_it_is_what_was_raised(tmp_path):

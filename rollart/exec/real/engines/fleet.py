@@ -31,6 +31,7 @@ from rollart.exec.real.engines.link import EngineLink, Reading
 from rollart.exec.real.engines.prefills import Prefills
 from rollart.exec.real.engines.turn import Turn
 from rollart.exec.real.episodes import Episodes, Generated
+from rollart.exec.real.failures import Why
 from rollart.exec.real.mailbox import Mailbox
 from rollart.exec.real.weights.members import Member
 from rollart.exec.real.wire import Message
@@ -73,10 +74,12 @@ class EngineFleet:
         store: Buckets,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         report: Callable[[Event], None],
+        why: Why,
     ) -> None:
         """`turn_tokens`: most tokens of a turn, by task.
 
-        `spawn` runs something beside the driver's loop and fails the run where that raises.
+        `spawn` runs something beside the driver's loop and fails the run where that raises. `why` is told the reason of
+        every loss.
         """
         self.links = [EngineLink(index) for index in range(count)]
         self._start = start
@@ -85,6 +88,7 @@ class EngineFleet:
         self._store = store
         self._spawn = spawn
         self._report = report
+        self._why = why
         self._prefills = Prefills()
         self._handlers: dict[str, Callable[..., None]] = {
             "turn": self._turn,
@@ -202,7 +206,8 @@ class EngineFleet:
         link, incarnation = self.links[command.engine], command.incarnation
         try:
             await self._bring_up(link, incarnation, suspended=True)
-        except StartError:
+        except StartError as error:
+            self._why(f"engine {link.index}", str(error))
             self._report(EngineLost(engine=link.index, incarnation=incarnation, commands=(), saved_tokens=()))
             return
         self._report(EngineStarted(command_id=command.id))
@@ -308,9 +313,9 @@ class EngineFleet:
 
     def _lost(self, link: EngineLink, incarnation: int, reason: str) -> None:
         """The process is gone, with what it held: nothing is streamed, so no token of an open turn is saved."""
-        del reason
         if link.mailbox is None or incarnation != link.incarnation:
             return
+        self._why(f"engine {link.index}", reason)
         lost = link.detach()
         for command in lost:
             self._prefills.abort(command)

@@ -16,6 +16,7 @@ from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, Environm
 from rollart.domain.execution import TaskExecution
 from rollart.domain.trajectory import Cause
 from rollart.exec.real.episodes import Episodes
+from rollart.exec.real.failures import Why
 from rollart.exec.real.mailbox import Mailbox
 from rollart.exec.real.wire import Message
 from rollart.modelled.clock import Clock
@@ -57,13 +58,15 @@ class EnvironmentFleet:
         episodes: Episodes,
         clock: Clock,
         report: Callable[[Event], None],
+        why: Why,
     ) -> None:
-        """`start(task, received, lost)` starts a process for a task."""
+        """`start(task, received, lost)` starts a process for a task. `why` is told the reason of every failure."""
         self._tasks = tasks
         self._start = start
         self._episodes = episodes
         self._clock = clock
         self._report = report
+        self._why = why
         self._hosts: dict[str, list[_Host]] = {task: [] for task in tasks}
         self._host_of: dict[int, _Host] = {}
         self._orders: dict[int, _Order] = {}
@@ -167,6 +170,7 @@ class EnvironmentFleet:
         if kind == "failed":
             host.held.discard(order.command.trajectory)
             self._host_of.pop(order.command.trajectory, None)
+            self._why(_environment_of(host.task), message[2])
             self._fail(command_id, Cause.ERROR)
             self._place_waiting(host.task.task)
             return
@@ -219,6 +223,7 @@ class EnvironmentFleet:
                 host = self._host_of.get(order.command.trajectory)
                 if host is not None:
                     host.hanging.add(order.command.trajectory)
+                    self._why(_environment_of(host.task), f"no answer within {order.command.timeout_s:g} s")
                 self._fail(command_id, Cause.TIMEOUT)
         self._clock.after(SWEEP_S, self._sweep, None)
 
@@ -230,7 +235,7 @@ class EnvironmentFleet:
 
     def _lost(self, host: _Host, reason: str) -> None:
         """A process has ended: what it was at work on fails; what waits for a turn fails at its next step."""
-        del reason
+        self._why(f"a process of environments of {host.task.task!r}", reason)
         self.crashes += 1
         host.mailbox = None
         self._hosts[host.task.task].remove(host)
@@ -246,3 +251,7 @@ class EnvironmentFleet:
         now = self._clock.now
         self.slots_s += len(self._host_of) * (now - self._slots_since_s)
         self._slots_since_s = now
+
+
+def _environment_of(task: TaskExecution) -> str:
+    return f"an environment of {task.task!r}"

@@ -8,6 +8,7 @@ from rollart.domain.commands import ScoreTrajectory
 from rollart.domain.events import Event, RewardFailed, TrajectoryScored
 from rollart.domain.trajectory import Cause
 from rollart.exec.real.episodes import Episode, Episodes
+from rollart.exec.real.failures import Why
 from rollart.modelled.clock import Clock
 from rollart.runlog.samples import RewardSample
 
@@ -64,15 +65,20 @@ class Scoring:
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         clock: Clock,
         report: Callable[[Event], None],
+        why: Why,
         keep: Callable[[int, Episode], None],
     ) -> None:
-        """`functions`: by task, where the reward is not the environment's. `keep` saves a scored episode."""
+        """`functions`: by task, where the reward is not the environment's. `keep` saves a scored episode.
+
+        `why` is told the reason of every failure.
+        """
         self._keep = keep
         self._functions = functions
         self._episodes = episodes
         self._spawn = spawn
         self._clock = clock
         self._report = report
+        self._why = why
         self._busy_s = 0.0
 
     async def start(self) -> None:
@@ -102,6 +108,7 @@ class Scoring:
         try:
             reward = await function.score(episode, command.timeout_s)
         except RewardFailure as failure:
+            self._why(f"a reward of {episode.task!r}", str(failure))
             self._report(RewardFailed(command_id=command.id, cause=failure.cause))
             return
         finally:

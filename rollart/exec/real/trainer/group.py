@@ -14,11 +14,12 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from rollart.domain.commands import RestartTrainer, TrainBatch
-from rollart.domain.errors import RunLogError, StartError
+from rollart.domain.errors import RollArtError, RunLogError, StartError, WorkerError
 from rollart.domain.events import Event, TrainerLost, TrainerStarted, TrainingEnded
 from rollart.domain.execution import Learning
 from rollart.exec.real.episodes import Episodes
-from rollart.exec.real.startup import started
+from rollart.exec.real.failures import Why
+from rollart.exec.real.startup import in_a_line, started
 from rollart.exec.real.trainer.advantages import with_advantages
 from rollart.exec.real.trainer.rows import Row, row_of
 from rollart.exec.real.weights.members import BROADCAST_LIMIT_S, Broadcast, Member
@@ -47,12 +48,15 @@ class TrainerGroup:
         episodes: Episodes,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         report: Callable[[Event], None],
+        why: Why,
         on_step: Callable[[StepReport], None],
         folder: Path,
         seed: int,
         devices: asyncio.Lock | None = None,
     ) -> None:
-        """`make_ranks`: new actors of TrainerProcess. `folder`: where checkpoints go.
+        """`make_ranks`: new actors of TrainerProcess. `why` is told the reason of every loss.
+
+        `folder`: where checkpoints go.
 
         `devices`: held while the trainer has those that it shares with engines: from a batch until its weights are
         published. None: they are its own.
@@ -64,6 +68,7 @@ class TrainerGroup:
         self._episodes = episodes
         self._spawn = spawn
         self._report = report
+        self._why = why
         self._on_step = on_step
         self._folder = folder
         self._seed = seed
@@ -108,7 +113,7 @@ class TrainerGroup:
     async def _bring_up(self) -> None:
         self._ranks = self._make_ranks()
         address = await started("the trainer", self._ranks[0].address.remote())
-        await started("the trainer", self._all("start", address))
+        await started("the trainer", self._gathered("start", address))
 
     def train(self, command: TrainBatch) -> None:
         """Train on a batch."""
@@ -127,8 +132,8 @@ class TrainerGroup:
             self.busy_s += told["train_s"]
             if command.checkpoint:
                 await self._save(command.version)
-        except RayActorError:
-            self._lost(incarnation)
+        except RayActorError as error:
+            self._lost(incarnation, error)
             return
         staleness = tuple(command.installed - version for version in command.start_versions)
         self._on_step(
@@ -150,15 +155,16 @@ class TrainerGroup:
             await self._bring_up()
             await self._all("load", str(self._checkpoint(command.version)))
             await self._leave_devices()
-        except (RayActorError, StartError):
-            self._lost(command.incarnation)
+        except (RayActorError, StartError) as error:
+            self._lost(command.incarnation, error)
             return
         self._report(TrainerStarted(command_id=command.id))
 
-    def _lost(self, incarnation: int) -> None:
+    def _lost(self, incarnation: int, error: Exception) -> None:
         """A rank has died, and with it the step of all."""
         if incarnation == self._incarnation and not self._down:
             self._down = True
+            self._why("the trainer", str(error))
             self._give_devices()
             self._report(TrainerLost(incarnation=incarnation))
 
@@ -191,9 +197,9 @@ class TrainerGroup:
             return references, told
         except RayTaskError as error:
             # The trainer lives and says what is wrong, such as a store without room.
-            raise error.cause from None
-        except RayError:
-            self._lost(incarnation)
+            raise _told(error) from None
+        except RayError as error:
+            self._lost(incarnation, error)
             return None
 
     async def broadcast(self, members: Sequence[Member]) -> Broadcast | None:
@@ -205,12 +211,12 @@ class TrainerGroup:
             size = (await asyncio.wait_for(asyncio.gather(*sent), BROADCAST_LIMIT_S))[0]
             return Broadcast(bytes_each=size, probes=(await asyncio.gather(*probes))[0])
         except RayTaskError as error:
-            raise error.cause from None
-        except (RayError, TimeoutError):
+            raise _told(error) from None
+        except (RayError, TimeoutError) as error:
             # What waits for a member that has died waits for ever.
             for rank in self._ranks:
                 ray.kill(rank)
-            self._lost(incarnation)
+            self._lost(incarnation, error)
             return None
 
     async def _save(self, version: int) -> None:
@@ -228,13 +234,27 @@ class TrainerGroup:
         return self._folder / f"version-{version}"
 
     async def _all(self, method: str, *arguments: Any) -> Any:
-        """Call all ranks alike; what rank 0 answers."""
+        """Call all ranks alike; what rank 0 answers. Raises what one of them raises as a RollArtError."""
+        try:
+            return await self._gathered(method, *arguments)
+        except RayTaskError as error:
+            raise _told(error) from None
+
+    async def _gathered(self, method: str, *arguments: Any) -> Any:
         answers = await asyncio.gather(*(getattr(rank, method).remote(*arguments) for rank in self._ranks))
         return answers[0]
 
 
 async def _ready(reference: Any) -> None:
     await reference
+
+
+def _told(error: RayTaskError) -> RollArtError:
+    """What the trainer raised; trying again would end the same way."""
+    cause = error.cause
+    if isinstance(cause, RollArtError):
+        return cause
+    return WorkerError(f"the trainer failed: {in_a_line(f'{type(cause).__name__}: {cause}')}")
 
 
 def mean_rewards(rows: Sequence[Row]) -> dict[str, float]:
