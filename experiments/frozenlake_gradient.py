@@ -98,6 +98,7 @@ def estimate(policy: torch.Tensor, walks: Walks, places: dict[str, int], chance:
         behaviour=flat.detach(),
         advantage=torch.cat([torch.full((len(each),), a) for each, a in zip(new, advantages, strict=True)]),
         weight=torch.full((len(flat),), 1.0 / len(drawn)),
+        entropy_bonus=torch.zeros_like(flat),
     )
     loss = objective(flat, torch.zeros_like(flat), tokens, learning).loss
     (gradient,) = torch.autograd.grad(-loss, policy)

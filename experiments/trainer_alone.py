@@ -1,10 +1,11 @@
 """Does the trainer learn, and does it stay? The laptop's tasks with sampling in PyTorch: no vLLM, no Ray, many seeds.
 
-    .venv/bin/python experiments/trainer_alone.py --seeds 0 1 2 --lag 1 --set reduction=sequence
+    .venv/bin/python experiments/trainer_alone.py --seeds 0 1 2 --lag 1 --set execution.learning.reduction=sequence
 
 Batches, model, objective and learning rates are those of laptop.yaml; every token is sampled by weights that are
 `--lag` versions older than the ones that are trained. A seed takes some minutes of one core. "worst after" is the
 lowest mean reward of a step behind the first one that reached 0.9: what a collapse looks like, also where it heals.
+With `--answers 20` the commonest answer to each task is printed every 20 steps, which shows where a policy is stuck.
 Results are added to experiments/results/trainer_alone.json after each seed; those of the same settings are replaced.
 """
 
@@ -12,7 +13,7 @@ import argparse
 import copy
 import json
 import tempfile
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -72,6 +73,11 @@ class Player:
         if not self.done:
             self._see(answer.text, first=False)
 
+    @property
+    def answer(self) -> str:
+        """All that was generated."""
+        return self._tokenizer.text([token for token, made in zip(self.tokens, self._made, strict=True) if made])
+
     def row(self, version: int) -> Row:
         """What the trainer is given."""
         return Row(
@@ -101,9 +107,9 @@ def play(policy: Policy, players: list[Player], task: int, most_turns: int) -> N
             player.take(token, logprob, most_turns)
 
 
-def one_seed(seed: int, lag: int, steps: int, changes: list[str]) -> dict[str, Any]:
-    """Train, and tell how it went."""
-    scenario = api.load_scenario(LAPTOP, [f"execution.learning.{change}" for change in changes])
+def one_seed(seed: int, lag: int, steps: int, changes: list[str], answers: int | None = None) -> dict[str, Any]:
+    """Train, and tell how it went; print the commonest answers every so many steps."""
+    scenario = api.load_scenario(LAPTOP, changes)
     job, settings = scenario.job(), scenario.execution()
     turns = {task.name: task.max_turns for task in job.tasks}
     torch.manual_seed(seed)
@@ -124,6 +130,12 @@ def one_seed(seed: int, lag: int, steps: int, changes: list[str]) -> dict[str, A
             made = [player.row(max(0, step - lag)) for player in players]
             curves[task.task].append(fmean(row.reward for row in made))
             rows += made
+            if answers and (step + 1) % answers == 0:
+                answer, count = Counter(player.answer for player in players).most_common(1)[0]
+                print(
+                    f"step {step + 1}, {task.task} {curves[task.task][-1]:.2f}: {answer} ({count} of {each})",
+                    flush=True,
+                )
         learner.step(with_advantages(rows, settings.learning), step)
         older.append(copy.deepcopy(policy))
     return {"seed": seed, "lag": lag, "steps": steps, "changes": changes, "curves": curves}
@@ -150,11 +162,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--lag", type=int, default=1)
     parser.add_argument("--steps", type=int, default=110)
-    parser.add_argument("--set", dest="changes", nargs="*", default=[], help="KEY=VALUE of execution.learning")
+    parser.add_argument("--set", dest="changes", nargs="*", default=[], help="KEY=VALUE of the scenario")
+    parser.add_argument("--answers", type=int, default=None, help="print the commonest answers every so many steps")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for seed in options.seeds:
-        run = one_seed(seed, options.lag, options.steps, options.changes)
+        run = one_seed(seed, options.lag, options.steps, options.changes, options.answers)
         kept = json.loads(RESULT.read_text())["runs"] if RESULT.is_file() else []
         same = ("seed", "lag", "steps", "changes")
         kept = [other for other in kept if any(other[key] != run[key] for key in same)]

@@ -52,6 +52,8 @@ class Learning:
     dual_clip: float = 3.0
     """Above this ratio a token with a negative advantage has no gradient (Ye et al. 1912.09729, eq. 3); above 1."""
     entropy_bonus: float = 0.0
+    task_entropy_bonus: Mapping[str, float] = field(default_factory=dict)
+    """By task, where it is another one."""
     kl_coefficient: float = 0.0
     """Weight of the divergence from the initial model."""
     proximal: Proximal = Proximal.BEHAVIOUR
@@ -63,6 +65,10 @@ class Learning:
     reduction: Reduction = Reduction.TOKEN
     shuffle_rewards: bool = False
     """Permute the rewards of each batch: a control that must not learn."""
+
+    def entropy_bonus_of(self, task: str) -> float:
+        """The bonus of a task's tokens."""
+        return self.task_entropy_bonus.get(task, self.entropy_bonus)
 
 
 ENVIRONMENT, JUDGE, SERVE = "environment", "judge", "serve:"

@@ -1,6 +1,6 @@
 """Turns the `execution` sections of a scenario into the settings of a real run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rollart.domain.errors import ScenarioError
 from rollart.domain.execution import (
@@ -34,7 +34,7 @@ def execution_of(document: ScenarioFile) -> ExecutionSettings:
         **plain,
         model_fields=fields,
         tasks=tuple(_task(task) for task in document.tasks),
-        learning=_learning(section.learning),
+        learning=_learning(section.learning, document.tasks),
         weight_transfer=WeightTransfer(section.weight_transfer),
         mooncake=_mooncake(section),
     )
@@ -59,14 +59,16 @@ def _task(section: TaskSection) -> TaskExecution:
         raise ScenarioError(f"tasks.{section.name}.execution: is missing; a real run needs an environment")
     reward = section.execution.reward
     check_reward(section, reward)
-    fields = section.execution.model_dump(exclude={"judge"})
+    fields = section.execution.model_dump(exclude={"judge", "entropy_bonus"})
     fields["allowed"], fields["stop"] = tuple(fields["allowed"]), tuple(fields["stop"])
     return TaskExecution(task=section.name, judge=judge_of(section, reward, section.execution.judge), **fields)
 
 
-def _learning(section: LearningSection) -> Learning:
+def _learning(section: LearningSection, tasks: Sequence[TaskSection]) -> Learning:
     fields = section.model_dump()
     fields["proximal"] = Proximal(section.proximal)
     fields["advantage_scale"] = AdvantageScale(section.advantage_scale)
     fields["reduction"] = Reduction(section.reduction)
+    own = {task.name: task.execution.entropy_bonus for task in tasks if task.execution is not None}
+    fields["task_entropy_bonus"] = {task: bonus for task, bonus in own.items() if bonus is not None}
     return Learning(**fields)

@@ -34,6 +34,7 @@ def test_the_sections_become_settings():
     learning = settings.learning
     assert (learning.proximal, learning.advantage_scale) == (Proximal.RECOMPUTED, AdvantageScale.TASK)
     assert learning.reduction is Reduction.TASK
+    assert (learning.entropy_bonus_of("FrozenLake"), learning.entropy_bonus_of("counting")) == (0.01, 0.03)
 
 
 def test_a_scenario_for_simulations_alone_says_so():

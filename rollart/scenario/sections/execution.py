@@ -60,6 +60,9 @@ class TaskExecutionSection(Section):
     reward_concurrency: Count = Field(
         default=16, description="Most requests to the function or the judges at once; most processes of Ray Serve"
     )
+    entropy_bonus: NonNegative | None = Field(
+        default=None, description="Weight of the entropy of this task's tokens [`execution.learning.entropy_bonus`]"
+    )
     judge: JudgeSection | None = Field(default=None, description="What the judge is asked, where the reward is `judge`")
 
 

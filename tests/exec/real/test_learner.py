@@ -83,6 +83,19 @@ def test_temperature_is_that_of_sampling():
     torch.testing.assert_close(warm, torch.log_softmax(plain / 2.0, dim=-1))
 
 
+def test_a_task_has_its_own_entropy_bonus():
+    made = [row.with_advantage(0.0) for row in rows()]
+    _, of_all = gradients(learner(entropy_bonus=0.3), made)
+    _, of_each = gradients(learner(entropy_bonus=5.0, task_entropy_bonus={"free": 0.3, "masked": 0.3}), made)
+    _, of_free = gradients(learner(entropy_bonus=0.0, task_entropy_bonus={"free": 0.3}), made)
+    _, of_masked = gradients(learner(entropy_bonus=0.3, task_entropy_bonus={"free": 0.0}), made)
+    for every, each, free, masked in zip(of_all, of_each, of_free, of_masked, strict=True):
+        torch.testing.assert_close(each, every)
+        torch.testing.assert_close(free + masked, every, rtol=1e-4, atol=1e-6)
+    assert max(float(part.abs().max()) for part in of_free) > 1e-4
+    assert max(float(part.abs().max()) for part in of_masked) > 1e-4
+
+
 def test_good_actions_become_likelier():
     made = learner(learning_rate=1e-2, entropy_bonus=0.0)
     good = Row(

@@ -9,12 +9,13 @@ from rollart.domain.execution import Learning, Proximal
 from rollart.exec.real.trainer.objective import Tokens, objective
 
 
-def terms(new, behaviour, advantage, *, recomputed=None, reference=None, entropy=0.0, **learning):
+def terms(new, behaviour, advantage, *, recomputed=None, reference=None, entropy=0.0, entropy_bonus=0.0, **learning):
     made = torch.tensor([new], requires_grad=True)
     tokens = Tokens(
         behaviour=torch.tensor([behaviour]),
         advantage=torch.tensor([advantage]),
         weight=torch.tensor([1.0]),
+        entropy_bonus=torch.tensor([entropy_bonus]),
         proximal=None if recomputed is None else torch.tensor([recomputed]),
         reference=None if reference is None else torch.tensor([reference]),
     )

@@ -50,6 +50,7 @@ class Learner:
         self._reference = reference
         self._tasks = {task: number for number, task in enumerate(tasks)}
         self._learning = learning
+        self._entropy_bonus = torch.tensor([learning.entropy_bonus_of(task) for task in tasks])
         self._token_budget = token_budget
         self._rank, self._ranks = rank, ranks
         self._device = next(policy.parameters()).device
@@ -137,6 +138,7 @@ class Learner:
             behaviour=tokens.behaviour,
             advantage=tokens.advantage,
             weight=tokens.weight,
+            entropy_bonus=tokens.entropy_bonus,
             proximal=proximal,
             reference=reference,
         )
@@ -164,6 +166,7 @@ class Learner:
                 behaviour=flat([row.logprobs for row in rows]),
                 advantage=spread([row.advantage for row in rows]),
                 weight=spread([weights[id(row)] for row in rows]),
+                entropy_bonus=self._entropy_bonus[task[at_row]].to(self._device),
             ),
             lag=version - flat([row.versions for row in rows]),
         )

@@ -31,6 +31,7 @@ class Tokens:
     behaviour: torch.Tensor
     advantage: torch.Tensor
     weight: torch.Tensor
+    entropy_bonus: torch.Tensor
     proximal: torch.Tensor | None = None
     """None in bypass form."""
     reference: torch.Tensor | None = None
@@ -62,7 +63,7 @@ def objective(new: torch.Tensor, entropy: torch.Tensor, tokens: Tokens, learning
     gain = bounded * tokens.advantage
     if correction is not None:
         gain = gain * correction
-    gain = gain + learning.entropy_bonus * entropy
+    gain = gain + tokens.entropy_bonus * entropy
     if tokens.reference is not None and learning.kl_coefficient:
         apart = tokens.reference - new
         gain = gain - learning.kl_coefficient * (torch.exp(apart) - apart - 1.0)
