@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from milestones import GOAL, milestones
+
 from rollart import api
 from rollart.report.figures.canvas import SERIES_COLOURS, label, new_panels, save
 from rollart.running.reals import LEARNING_FILE, learning_curve
@@ -21,7 +23,6 @@ ROOT = Path(__file__).resolve().parents[1]
 LAPTOP = ROOT / "experiments/scenarios/laptop.yaml"
 RESULT = ROOT / "experiments/results/learning.json"
 FIGURE = ROOT / "experiments/results/learning.png"
-GOAL = 0.9
 KEPT = ("reward", "logprob_gap", "step_time_s", "predicted_step_time_s", "tokens_per_s", "weight_update_s", "staleness")
 
 
@@ -64,20 +65,15 @@ def show(runs: list[dict[str, Any]]) -> None:
     for run in runs:
         for place, (task, reward) in enumerate(run["reward"].items()):
             reached, worst = milestones(run["curves"][task])
+            fall = ["-", "-"] if reached is None else [str(reached), f"{worst:.2f}"]
             facts = [
                 f"{run['step_time_s']['mean']:.2f}",
                 f"{run['predicted_step_time_s']:.2f}",
                 f"{run['wall_s']:.0f}",
                 "holds" if run["log_holds"] else "BROKEN",
             ]
-            cells = [task, f"{reward['first']:.2f}", f"{reward['last']:.2f}", reached, worst]
+            cells = [task, f"{reward['first']:.2f}", f"{reward['last']:.2f}", *fall]
             print(f"| {' | '.join([name_of(run) if not place else '', *cells, *(facts if not place else [''] * 4)])} |")
-
-
-def milestones(curve: list[float]) -> tuple[str, str]:
-    """The first step that reached the goal, and the lowest mean reward of those behind it."""
-    first = next((step for step, reward in enumerate(curve) if reward >= GOAL), None)
-    return ("-", "-") if first is None else (str(first + 1), f"{min(curve[first:]):.2f}")
 
 
 def draw(runs: list[dict[str, Any]]) -> None:

@@ -19,6 +19,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from milestones import GOAL, milestones
 
 from rollart import api
 from rollart.domain.execution import TaskExecution
@@ -34,7 +35,6 @@ from rollart.exec.real.trainer.rows import Row
 ROOT = Path(__file__).resolve().parents[1]
 LAPTOP = ROOT / "experiments/scenarios/laptop.yaml"
 RESULT = ROOT / "experiments/results/trainer_alone.json"
-GOAL = 0.9
 
 
 class Player:
@@ -150,16 +150,33 @@ def told(run: dict[str, Any]) -> str:
     """A line about a run."""
     parts = []
     for task, curve in run["curves"].items():
-        reached = next((step for step, reward in enumerate(curve) if reward >= GOAL), None)
-        worst = "" if reached is None else f", {GOAL} at step {reached}, worst after {min(curve[reached:]):.2f}"
+        reached, lowest = milestones(curve)
+        worst = "" if reached is None else f", {GOAL} at step {reached}, worst after {lowest:.2f}"
         parts.append(f"{task} {fmean(curve[:5]):.2f} -> {fmean(curve[-5:]):.2f}{worst}")
     return f"{' '.join(run['changes']) or 'as it is'}, lag {run['lag']}, seed {run['seed']}: {'; '.join(parts)}"
+
+
+def show(runs: list[dict[str, Any]]) -> None:
+    """Of all runs that are kept, by settings and lag: how many end above the goal, how late they reached it."""
+    print("| settings | lag | seeds | task | last five steps above 0.9 | 0.9 reached in step | worst after |")
+    print("|---|---|---|---|---|---|---|")
+    kinds: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for run in runs:
+        kinds.setdefault((" ".join(run["changes"]) or "as it is", run["lag"]), []).append(run)
+    for (settings, lag), alike in kinds.items():
+        for task in alike[0]["curves"]:
+            curves = [run["curves"][task] for run in alike]
+            good = sum(fmean(curve[-5:]) >= GOAL for curve in curves)
+            late = [reached for reached, _ in map(milestones, curves) if reached is not None]
+            lowest = min((low for reached, low in map(milestones, curves) if reached is not None), default=0.0)
+            steps = f"{min(late)} to {max(late)}" if late else "-"
+            print(f"| {settings} | {lag} | {len(alike)} | {task} | {good} | {steps} | {lowest:.2f} |")
 
 
 def main() -> None:
     """Run the seeds, and keep what they gave."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0], help="none: only show what is kept")
     parser.add_argument("--lag", type=int, default=1)
     parser.add_argument("--steps", type=int, default=110)
     parser.add_argument("--set", dest="changes", nargs="*", default=[], help="KEY=VALUE of the scenario")
@@ -175,6 +192,7 @@ def main() -> None:
         text = json.dumps({"version": api.code_version(), "scenario": LAPTOP.name, "runs": [*kept, run]})
         RESULT.write_text(text + "\n", encoding="utf-8")
         print(told(run), flush=True)
+    show(json.loads(RESULT.read_text())["runs"] if RESULT.is_file() else [])
 
 
 if __name__ == "__main__":

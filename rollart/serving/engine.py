@@ -13,11 +13,11 @@ first boundary at or after their moment.
 
 from math import inf
 
-from rollart.costs.interface import EngineCosts, LinearPiece
+from rollart.costs.interface import EngineCosts
 from rollart.domain.errors import InvariantError
 from rollart.serving.config import EngineConfig
 from rollart.serving.counters import Counters, Usage
-from rollart.serving.outlook import after_arrival, after_prompts
+from rollart.serving.outlook import after_prompts, iterations_alike, with_arrival
 from rollart.serving.prefill_first import PrefillFirst
 from rollart.serving.request import Completion, Request, check_request, completion_of
 from rollart.serving.scheduler import Scheduler
@@ -124,7 +124,10 @@ class Engine:
         ):
             self._cut(self._step.iterations_past(now) + self._lag)
         if self.quiet_until > self.next_wake:
-            self._expect(request)
+            told = self._quiet_iterations, self.quiet_until
+            self._quiet_iterations, self.quiet_until = with_arrival(
+                request, len(self._arrivals), scheduler, self._costs, self.config, self._step, *told
+            )
 
     def abort(self, request_id: int, now: float) -> int:
         """Give up a request and return the tokens it has made.
@@ -316,7 +319,7 @@ class Engine:
                 self._quiet_iterations = 1 + run
         else:
             piece = self._costs.decode(batch.size, batch.tokens)
-            iterations = self._iterations_alike(piece)
+            iterations = 1 if self._has_news() else iterations_alike(scheduler.batch, scheduler.kv, piece)
             step.begin(now, iterations, piece.base_s, piece.per_token_s, batch.size, batch.tokens)
             self.quiet_until = step.end_s
             self._quiet_iterations = iterations
@@ -341,42 +344,12 @@ class Engine:
         if self._scheduler.waiting:
             raise InvariantError(f"engine: {self.waiting} requests wait at {now} s and none can run")
 
-    def _iterations_alike(self, piece: LinearPiece) -> int:
-        """Iterations until a request finishes, blocks run out, costs bend, or news is seen."""
-        scheduler = self._scheduler
-        batch, kv, waiting = scheduler.batch, scheduler.kv, scheduler.waiting
+    def _has_news(self) -> bool:
+        """Whether the iteration behind the next one may be composed differently for what has been told."""
+        scheduler, waiting = self._scheduler, self._scheduler.waiting
         if self._aborts or (waiting and (scheduler.preempting or scheduler.held)):
-            return 1
-        if self._arrivals and not waiting and len(scheduler.running) < self._max_running:
-            return 1
-        iterations = batch.iterations_to_finish()
-        room = piece.limit_tokens - batch.tokens
-        if room < (iterations - 1) * batch.size:
-            iterations = int(room // batch.size) + 1
-        if iterations > 1:
-            iterations = 1 + batch.iterations_within(kv.free + kv.idle, iterations - 1)
-        return iterations
-
-    def _expect(self, request: Request) -> None:
-        """Till when a new request puts off what completes first, if it makes more tokens and preempts nobody."""
-        scheduler, step = self._scheduler, self._step
-        kv, size = scheduler.kv, self._block_size
-        left = self._quiet_iterations - step.iterations
-        rows = len(scheduler.running) + len(self._arrivals)
-        blocks = (request.context_tokens + left) // size + (self._quiet_iterations // size + 1) * rows
-        if scheduler.waiting or request.output_tokens < left or blocks > kv.free + kv.idle:
-            self.quiet_until = 0.0
-        elif self._is_next(request) and not request.kv_arrives:
-            expected = after_arrival(request, scheduler, self._costs, step.iterations, left, step.end_s)
-            self._quiet_iterations, self.quiet_until = expected
-
-    def _is_next(self, request: Request) -> bool:
-        """Whether a new request's prompt is sure to be in the iteration behind this step, whole and alone."""
-        scheduler = self._scheduler
-        others = scheduler.decoding
-        alone = len(scheduler.running) == others and len(self._arrivals) == 1
-        fits = others + request.context_tokens <= self.config.max_num_batched_tokens
-        return scheduler.mixes and not self._lag and alone and fits
+            return True
+        return bool(self._arrivals) and not waiting and len(scheduler.running) < self._max_running
 
     def _see_arrivals(self, seen_s: float) -> None:
         arrivals, waiting = self._arrivals, self._scheduler.waiting

@@ -6,10 +6,13 @@ driver need not wake the engine for the two steps before it. More work never mak
 in meanwhile can only put the end off.
 """
 
-from rollart.costs.interface import EngineCosts
+from rollart.costs.interface import EngineCosts, LinearPiece
+from rollart.serving.batch import DecodeBatch
+from rollart.serving.config import EngineConfig
+from rollart.serving.kvcache import KVCache
 from rollart.serving.request import Request
 from rollart.serving.scheduler import Scheduler
-from rollart.serving.step import coefficients
+from rollart.serving.step import Step, coefficients
 
 
 def after_prompts(scheduler: Scheduler, costs: EngineCosts, end_s: float) -> tuple[int, float]:
@@ -35,7 +38,51 @@ def after_prompts(scheduler: Scheduler, costs: EngineCosts, end_s: float) -> tup
     return _run(costs, size, tokens, iterations, end_s)
 
 
-def after_arrival(
+def iterations_alike(batch: DecodeBatch, kv: KVCache, piece: LinearPiece) -> int:
+    """Decode iterations until a request finishes, blocks run out or costs bend."""
+    iterations = batch.iterations_to_finish()
+    room = piece.limit_tokens - batch.tokens
+    if room < (iterations - 1) * batch.size:
+        iterations = int(room // batch.size) + 1
+    if iterations > 1:
+        iterations = 1 + batch.iterations_within(kv.free + kv.idle, iterations - 1)
+    return iterations
+
+
+def with_arrival(
+    request: Request,
+    unseen: int,
+    scheduler: Scheduler,
+    costs: EngineCosts,
+    config: EngineConfig,
+    step: Step,
+    iterations: int,
+    until_s: float,
+) -> tuple[int, float]:
+    """What becomes of `iterations` from the step's start on, quiet until `until_s`, by a request that arrived.
+
+    `unseen`: requests that no iteration has seen, with this one. What it puts off stays as it was, if it makes more
+    tokens than are to come and preempts nobody; else until 0.0.
+    """
+    kv = scheduler.kv
+    left = iterations - step.iterations
+    rows = len(scheduler.running) + unseen
+    blocks = (request.context_tokens + left) // kv.block_size + (iterations // kv.block_size + 1) * rows
+    if scheduler.waiting or request.output_tokens < left or blocks > kv.free + kv.idle:
+        return iterations, 0.0
+    if unseen > 1 or request.kv_arrives or not _is_next(request, scheduler, config):
+        return iterations, until_s
+    return _behind_prompt(request, scheduler, costs, step.iterations, left, step.end_s)
+
+
+def _is_next(request: Request, scheduler: Scheduler, config: EngineConfig) -> bool:
+    """Whether its prompt is sure to be in the iteration behind the running step, whole and alone."""
+    others = scheduler.decoding
+    fits = others + request.context_tokens <= config.max_num_batched_tokens
+    return scheduler.mixes and not config.scheduling_lag and len(scheduler.running) == others and fits
+
+
+def _behind_prompt(
     request: Request, scheduler: Scheduler, costs: EngineCosts, cut: int, left: int, end_s: float
 ) -> tuple[int, float]:
     """Iterations of a decode step, cut to `cut` that end at `end_s`, and of the run after a prompt; when the run ends.

@@ -11,6 +11,7 @@ from rollart.domain.job import Job
 from rollart.exec.ports import Desk, WorkerSet
 from rollart.exec.real.cluster import check_address, connect, disconnect, lacking
 from rollart.exec.real.engines.connectors import connector_of
+from rollart.exec.real.engines.kv_room import check_kv_room
 from rollart.exec.real.environments.shipped import make_environment
 from rollart.exec.real.failures import Failures
 from rollart.exec.real.launch import Launcher
@@ -42,6 +43,7 @@ def connected(
         check_address(address)
     kv_connector = connector_of(job, settings)
     check_plan(job, settings)
+    check_kv_room(job, settings)
     for task in settings.tasks:
         make_environment(task.environment, task.arguments).close()
     model = model_folder(settings, folder, job.seed)

@@ -19,6 +19,7 @@ from rollart.domain.plan import EngineGroup, Role
 from rollart.exec.real.cluster import QUIET, bundle, demand
 from rollart.exec.real.engines.actor import EngineProcess
 from rollart.exec.real.engines.connectors import KvTransfer
+from rollart.exec.real.engines.kv_room import GIB
 from rollart.exec.real.engines.remains import Remains, clear, end_processes
 from rollart.exec.real.engines.sampling import sampling_of
 from rollart.exec.real.engines.spec import EngineSpec, Sampling
@@ -33,7 +34,6 @@ from rollart.exec.real.weights.buckets import BUCKET_BYTES
 from rollart.exec.real.weights.carrier import Carrier, RayObjects
 from rollart.exec.real.wire import Exchange, Message
 
-GIB = 2**30
 MEMORY_FOLDER = Path("/dev/shm")
 
 Received = Callable[[Message], None]
