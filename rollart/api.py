@@ -142,10 +142,11 @@ def run(
     """Run a scenario (or a scenario file) on real workers, or on fake ones; writes a run directory.
 
     `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
-    that was interrupted in `out`. `tell` is given a line for every training step of real workers.
+    that was interrupted in `out`. `tell` is given a line for every training step of real workers, and for what fails
+    of them.
 
-    Raises ScenarioError, CapacityError, TraceError, InputError, OutputError, StartError, StuckError, RunLogError, or
-    RunInterrupted after Ctrl-C.
+    Raises ScenarioError, CapacityError, TraceError, InputError, OutputError, StartError, WorkerError, StuckError,
+    RunLogError, or RunInterrupted after Ctrl-C.
     """
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(Path(scenario))

@@ -28,7 +28,7 @@ def real_crew(
 ) -> Iterator[Crew]:
     """Real workers that write below `folder`; all that can be found wrong is found before anything starts.
 
-    `tell` is given a line for every training step.
+    `tell` is given a line for every training step, and for failures.
 
     Raises ScenarioError, CapacityError, or InputError where the executor's packages are missing.
     """

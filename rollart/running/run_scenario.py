@@ -36,7 +36,7 @@ def run_scenario(
 ) -> tuple[dict[str, Any], RunStatistics]:
     """Run on fake workers, or on real ones where `fake` is None; the summary and the statistics.
 
-    `tell` is given a line for every training step of real workers.
+    `tell` is given a line for every training step of real workers, and for what fails of them.
     `address`: of a Ray cluster for real workers; None: one is started on this machine. `resume`: go on with the run
     that was interrupted in `out`. While a run is under way it is kept in a hidden folder there.
 
