@@ -120,5 +120,7 @@ class Driver:
             self._on_step(event.version, self._clock.now)
 
     def _write_samples(self) -> None:
+        """All counters, at one time: the log's readers take what was sampled together for one reading."""
+        now_s = self._clock.now
         for sample in self.workers.samples():
-            self._log.sample(self._clock.now, self._counters.plus(sample))
+            self._log.sample(now_s, self._counters.plus(sample))

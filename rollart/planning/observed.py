@@ -61,7 +61,7 @@ class Observer:
         training_s = sum(step.busy_s[Stage.TRAINING] for step in steps)
         behind = {name: [took_s for at_s, took_s in moved if at_s >= begin_s] for name, moved in self._moved.items()}
         return Observed(
-            iteration_s=self._iteration_s(begin_s),
+            iteration_s=self._iteration_s(run.begin_s, begin_s),
             training_s=training_s / sum(step.tokens for step in steps),
             movements_s={name: fmean(times_s) for name, times_s in behind.items() if times_s},
             step_s=fmean(step.duration_s for step in steps),
@@ -77,12 +77,13 @@ class Observer:
                 asked_s = self._asked_s.pop(int(command))
                 self._moved[name].append((asked_s, float(time_s) - asked_s))
 
-    def _iteration_s(self, begin_s: float) -> dict[str, float]:
+    def _iteration_s(self, run_begin_s: float, begin_s: float) -> dict[str, float]:
+        """Behind `begin_s`; a real driver reads the counters a moment after the step that ended then."""
         busy_s: dict[str, float] = defaultdict(float)
         count: dict[str, int] = defaultdict(int)
         for engine, readings in self._readings.items():
-            before = [reading for reading in readings if reading[0] <= begin_s]
-            _, first_s, first = before[-1] if before else (0.0, 0.0, 0)
+            since_start = [(run_begin_s, 0.0, 0), *readings]
+            _, first_s, first = next(reading for reading in since_start if reading[0] >= begin_s)
             busy_s[self._pool[engine]] += readings[-1][1] - first_s
             count[self._pool[engine]] += readings[-1][2] - first
         return {pool: busy_s[pool] / number for pool, number in count.items() if number}

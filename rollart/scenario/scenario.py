@@ -69,8 +69,9 @@ class Scenario:
         raw = self.document.model_dump() | changes
         return replace(self, document=check_form(ScenarioFile, raw, self.origin))
 
-    def with_plan(self, path: Path) -> "Scenario":
+    def with_plan(self, path: str | Path) -> "Scenario":
         """The scenario with placement and policy of a plan file, where that has them."""
+        path = Path(path)
         plan = check_form(PlanFile, read_mapping(path), path.name)
         if plan.placement is None and plan.policy is None:
             raise ScenarioError(f"{path.name}: has neither placement nor policy; a plan has at least one")

@@ -1,6 +1,7 @@
 """The driver fails loudly and leaves in good order."""
 
 import asyncio
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
@@ -12,15 +13,17 @@ from rollart.exec.clocks import LogicalClock, WallClock
 from rollart.exec.driver import Driver
 from rollart.exec.fake import wire
 from rollart.exec.fake.workers import FakeWorkers
+from rollart.runlog.samples import EngineSample, Sample
 from rollart.runlog.writer import RunLogWriter
 from rollart.sched.controller import Controller
 from rollart.sched.run_header import run_header
 from rollart.sched.setup import controller_config
 from tests.exec.runs import toy_models
 from tests.modelled.toys import job, same_for_all
+from tests.runlog.scripts import Collector
 
 
-def drive(made, *, speed=None, change=lambda *_: None, act=None):
+def drive(made, *, speed=None, change=lambda *_: None, act=None, sinks=()):
     """Run toy workers, which `change` may tamper with; the driver, and whether its workers were stopped."""
     models = toy_models(made, same_for_all())
     config = controller_config(made)
@@ -51,7 +54,7 @@ def drive(made, *, speed=None, change=lambda *_: None, act=None):
             assert stopped == [True]
         return driver
 
-    with RunLogWriter(None, header) as log:
+    with RunLogWriter(None, header, sinks) as log:
         return asyncio.run(live(log))
 
 
@@ -59,6 +62,21 @@ def test_a_run_ends_with_its_last_step():
     driver = drive(job(steps=2))
     assert driver.controller.state.stopped
     assert driver.controller.state.trained == 2
+
+
+@pytest.mark.parametrize("speed", [None, 1000.0], ids=["logical", "wall"])
+def test_counters_are_read_once_a_step_all_at_one_time(speed):
+    collector = Collector()
+    drive(job(steps=3), speed=speed, sinks=[collector])
+    kinds_at = defaultdict(list)
+    for window in collector.windows:
+        for _, time_s, record in window.in_order():
+            if isinstance(record, Sample):
+                kinds_at[time_s].append(type(record))
+    readings = list(kinds_at.values())
+    assert len(readings) == 3
+    assert EngineSample in readings[0]
+    assert readings == readings[:1] * 3
 
 
 @pytest.mark.parametrize("speed", [None, 1000.0], ids=["logical", "wall"])

@@ -113,7 +113,7 @@ def test_plan_files_replace_placement_and_policy(raw: dict[str, Any], load: Load
     scenario = load(raw)
     plan = tmp_path / "plan.yaml"
     plan.write_text("policy: areal\n")
-    changed = scenario.with_plan(plan).job()
+    changed = scenario.with_plan(str(plan)).job()
     assert changed.plan.policy.name == "areal"
     assert changed.plan.placement == scenario.job().plan.placement
     for text, message in (
