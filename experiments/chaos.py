@@ -67,6 +67,8 @@ class Chaos:
         self._commands: dict[int, Command] = {}
         self._task: dict[int, str] = {}
         """Trajectory with an environment -> its task."""
+        self._tasks: set[str] = set()
+        """All that have had an environment."""
         self._calm = 0
         self._version = 0
         self._fault: Fault | None = None
@@ -87,6 +89,7 @@ class Chaos:
             self._commands[command.id] = command
         if isinstance(command, ResetEnvironment):
             self._task[command.trajectory] = command.task
+            self._tasks.add(command.task)
         elif isinstance(command, CloseEnvironment | EndTrajectory):
             self._task.pop(command.trajectory, None)
             # The environment of a failed episode is closed too, and the episode goes on.
@@ -102,10 +105,14 @@ class Chaos:
         if isinstance(event, TrainingEnded):
             self._version = max(self._version, event.version)
             self._calm += 1
-            if self._fault is None and self._calm >= CALM_STEPS:
-                self._next()
+        if self._fault is None and self._calm >= CALM_STEPS and self._would_be_noticed():
+            self._next()
         if self._fault is not None and time.monotonic() - self._since_s > LONGEST_S:
             self.fail(RuntimeError(f"{self._fault}: no recovery within {LONGEST_S:.0f} s"))
+
+    def _would_be_noticed(self) -> bool:
+        """Whether no process of environments is empty: nobody misses an empty one."""
+        return set(self._task.values()) == self._tasks
 
     def _next(self) -> None:
         if not self._faults:

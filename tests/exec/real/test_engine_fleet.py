@@ -28,7 +28,7 @@ class Process:
 
     def __init__(self, received, lost, suspended):
         self.received, self.lost, self.suspended = received, lost, suspended
-        self.posted, self.offered = [], {}
+        self.posted, self.offered, self.closed = [], {}, False
         self.actor = SimpleNamespace(offer=SimpleNamespace(remote=self.offered.__setitem__))
 
     def post(self, message):
@@ -53,7 +53,7 @@ class Bench:
 
     def __init__(self):
         self.events, self.processes, self.reasons = [], [], []
-        self.stillborn = set()
+        self.stillborn, self.shortlived = set(), set()
         self.episodes = Episodes()
         report, why = self.events.append, lambda *told: self.reasons.append(told)
         self.fleet = EngineFleet(1, self.start, {"t": 4}, self.episodes, Store(), self.spawn, report, why)
@@ -62,8 +62,12 @@ class Bench:
     async def start(self, _index, incarnation, received, lost, *, suspended):
         if incarnation in self.stillborn:
             raise StartError("no memory")
-        self.processes.append(Process(received, lost, suspended))
-        return self.processes[-1]
+        process = Process(received, lost, suspended)
+        if incarnation in self.shortlived:
+            process.closed = True
+            lost("killed")
+        self.processes.append(process)
+        return process
 
     def spawn(self, work):
         asyncio.run(work)
@@ -181,6 +185,19 @@ def test_an_engine_that_dies_while_it_starts_again_is_lost_in_that_incarnation()
         EngineStarted(command_id=3),
     ]
     assert bench.reasons == [("engine 0", "killed"), ("engine 0", "no memory"), ("engine 0", "no memory")]
+
+
+def test_an_engine_that_dies_between_its_start_and_its_first_order_is_lost_in_that_incarnation():
+    bench = Bench()
+    bench.processes[0].lost("killed")
+    bench.shortlived = {1}
+    for incarnation in (1, 2):
+        bench.fleet.restart(RestartEngine(id=incarnation, engine=0, incarnation=incarnation))
+    assert bench.events == [
+        *(EngineLost(engine=0, incarnation=each, commands=(), saved_tokens=()) for each in (0, 1)),
+        EngineStarted(command_id=2),
+    ]
+    assert bench.reasons[1] == ("engine 0", "engine 0 died when it had just started")
 
 
 def test_an_engine_that_does_not_start_at_first_ends_the_run():

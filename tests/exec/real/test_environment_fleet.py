@@ -9,7 +9,7 @@ from rollart.domain.events import EnvironmentClosed, EnvironmentFailed, Environm
 from rollart.domain.execution import TaskExecution
 from rollart.domain.trajectory import Cause
 from rollart.exec.clocks import LogicalClock
-from rollart.exec.real.environments.fleet import SWEEP_S, EnvironmentFleet
+from rollart.exec.real.environments.fleet import CLOSE_S, SWEEP_S, EnvironmentFleet
 from rollart.exec.real.episodes import Episodes, Generated
 
 
@@ -159,3 +159,60 @@ def test_a_late_answer_is_dropped():
     bench.close(1)
     bench.processes[0].received(("ready", command, [1], 0.1))
     assert not any(isinstance(event, EnvironmentReady) for event in bench.events)
+
+
+def test_an_environment_that_goes_on_elsewhere_does_not_fail_with_the_process_in_which_it_hung():
+    bench = Bench(environments_per_process=8, processes=2)
+    bench.ready(1)
+    bench.ready(2)
+    bench.step(1, timeout_s=1.0)
+    bench.pass_time(1.0 + 2 * SWEEP_S)
+    bench.close(1)
+    bench.ready(1, place=1)
+    bench.processes[0].lost("killed")
+    bench.events.clear()
+    step = bench.step(1)
+    assert bench.processes[1].posted[-1][:3] == ("step", step, 1)
+    bench.processes[1].received(("stepped", step, [4], 0.0, False, 0.1))
+    assert bench.events == [
+        EnvironmentStepped(command_id=step, observation_tokens=1, kept_tokens=None, done=False),
+    ]
+
+
+def test_an_environment_that_was_given_up_at_work_and_hangs_frees_its_place_in_the_end():
+    bench = Bench(environments_per_process=1, processes=1)
+    bench.ready(1)
+    bench.step(1, timeout_s=40.0)
+    closed = bench.close(1)
+    bench.reset(2)
+    bench.events.clear()
+    bench.pass_time(39.0)
+    assert bench.events == []
+    bench.pass_time(1.0 + 2 * SWEEP_S)
+    assert bench.events == [EnvironmentClosed(command_id=closed)]
+    assert bench.reasons[0] == ("an environment of 't'", "it was given up, and has not come back to be closed")
+    assert bench.processes[0].killed
+    assert bench.processes[1].posted[0][0] == "reset"
+
+
+def test_a_process_that_does_not_even_close_what_rests_is_ended():
+    bench = Bench()
+    bench.ready(1)
+    closed = bench.close(1)
+    bench.events.clear()
+    bench.pass_time(CLOSE_S + 2 * SWEEP_S)
+    assert bench.events == [EnvironmentClosed(command_id=closed)]
+    assert bench.processes[0].killed
+
+
+def test_a_process_of_a_hanging_environment_ends_when_its_last_other_one_fails():
+    bench = Bench()
+    bench.ready(1)
+    bench.ready(2)
+    bench.step(1, timeout_s=1.0)
+    bench.pass_time(1.0 + 2 * SWEEP_S)
+    bench.close(1)
+    step = bench.step(2)
+    bench.processes[0].received(("failed", step, "KeyError: 'x'"))
+    assert bench.processes[0].killed
+    assert bench.events[-1] == EnvironmentFailed(command_id=step, cause=Cause.ERROR)

@@ -119,6 +119,9 @@ class EngineFleet:
     async def _bring_up(self, link: EngineLink, incarnation: int, *, suspended: bool) -> None:
         received, lost = partial(self._received, link, incarnation), partial(self._lost, link, incarnation)
         mailbox = await self._start(link.index, incarnation, received, lost, suspended=suspended)
+        if mailbox.closed:
+            # Nobody has been told of its loss: the engine was still down for `_lost`.
+            raise StartError(f"engine {link.index} died when it had just started")
         link.attach(incarnation, mailbox)
 
     # Commands

@@ -23,6 +23,8 @@ from rollart.modelled.clock import Clock
 
 SWEEP_S = 0.5
 """Time between two looks for orders that are overdue; a time-out is late by at most this."""
+CLOSE_S = 30.0
+"""Longest time in which a process sets an environment aside that is not at work."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +48,15 @@ class _Order:
     command: ResetEnvironment | StepEnvironment
     due_s: float
     began_s: float
+
+
+@dataclass(slots=True)
+class _Close:
+    """A close that its process has not answered yet."""
+
+    host: _Host
+    trajectory: int
+    due_s: float
 
 
 class EnvironmentFleet:
@@ -73,8 +84,8 @@ class EnvironmentFleet:
         self._order_of: dict[int, int] = {}
         """Trajectory -> its open order."""
         self._waiting: dict[str, deque[ResetEnvironment]] = {task: deque() for task in tasks}
-        self._closing: dict[int, _Host] = {}
-        """Close command -> host that answers it."""
+        self._closing: dict[int, _Close] = {}
+        """By the command."""
         self._slots_since_s = 0.0
         self.busy_s = 0.0
         self.slots_s = 0.0
@@ -100,18 +111,19 @@ class EnvironmentFleet:
         host.mailbox.post(("step", command.id, command.trajectory, self._episodes[command.trajectory].turn))
 
     def close(self, command: CloseEnvironment) -> None:
-        """Free the place; an environment that is at work is left behind, and closed when it comes back."""
+        """Free the place; an environment that is at work is closed when it comes back, or hangs as its order would."""
         self._count_slots()
         trajectory = command.trajectory
+        due_s = self._clock.now + CLOSE_S
         order = self._order_of.pop(trajectory, None)
         if order is not None:
-            del self._orders[order]
+            due_s = max(due_s, self._orders.pop(order).due_s)
         host = self._host_of.pop(trajectory, None)
         if host is None or host.mailbox is None:
             # No process holds it: it never had one, or that has died.
             self._clock.after(0.0, self._closed_already, command.id)
             return
-        self._closing[command.id] = host
+        self._closing[command.id] = _Close(host, trajectory, due_s)
         host.mailbox.post(("close", command.id, trajectory))
         if trajectory in host.hanging:
             self._answer_close(command.id)
@@ -168,9 +180,9 @@ class EnvironmentFleet:
         if order is None:
             return
         if kind == "failed":
-            host.held.discard(order.command.trajectory)
             self._host_of.pop(order.command.trajectory, None)
             self._why(_environment_of(host.task), message[2])
+            self._tidy(host)
             self._fail(command_id, Cause.ERROR)
             self._place_waiting(host.task.task)
             return
@@ -194,13 +206,17 @@ class EnvironmentFleet:
         )
 
     def _answer_close(self, command_id: int) -> None:
-        host = self._closing.pop(command_id)
+        host = self._closing.pop(command_id).host
+        self._tidy(host)
+        self._report(EnvironmentClosed(command_id=command_id))
+        self._place_waiting(host.task.task)
+
+    def _tidy(self, host: _Host) -> None:
+        """An environment has left: free its place, and end a process that holds only what hangs."""
         wanted = {trajectory for trajectory in host.held if self._host_of.get(trajectory) is host}
         host.held = wanted | host.hanging
         if host.hanging and not wanted and host.mailbox is not None:
             self._retire(host)
-        self._report(EnvironmentClosed(command_id=command_id))
-        self._place_waiting(host.task.task)
 
     def _closed_already(self, command_id: int) -> None:
         self._report(EnvironmentClosed(command_id=command_id))
@@ -225,6 +241,11 @@ class EnvironmentFleet:
                     host.hanging.add(order.command.trajectory)
                     self._why(_environment_of(host.task), f"no answer within {order.command.timeout_s:g} s")
                 self._fail(command_id, Cause.TIMEOUT)
+        for command_id, close in list(self._closing.items()):
+            if close.due_s <= now and command_id in self._closing:
+                close.host.hanging.add(close.trajectory)
+                self._why(_environment_of(close.host.task), "it was given up, and has not come back to be closed")
+                self._answer_close(command_id)
         self._clock.after(SWEEP_S, self._sweep, None)
 
     def _retire(self, host: _Host) -> None:
@@ -240,10 +261,14 @@ class EnvironmentFleet:
         host.mailbox = None
         self._hosts[host.task.task].remove(host)
         for trajectory in sorted(host.held):
+            if self._host_of.get(trajectory) is not host:
+                # It hung here, and goes on elsewhere.
+                continue
+            del self._host_of[trajectory]
             order = self._order_of.get(trajectory)
-            if self._host_of.pop(trajectory, None) is host and order is not None:
+            if order is not None:
                 self._fail(order, Cause.ERROR)
-        for command_id in [command for command, holder in self._closing.items() if holder is host]:
+        for command_id in [command for command, close in self._closing.items() if close.host is host]:
             self._answer_close(command_id)
         self._place_waiting(host.task.task)
 
