@@ -68,7 +68,7 @@ class Engine:
 
     def __init__(self, received, lost, says):
         self.received, self.lost, self.says = received, lost, says
-        self.posted = []
+        self.posted, self.closed = [], False
 
     def post(self, message):
         self.posted.append(message)

@@ -21,7 +21,7 @@ class Process:
 
     def __init__(self, received, lost):
         self.received, self.lost = received, lost
-        self.posted = []
+        self.posted, self.closed = [], False
 
     def post(self, message):
         self.posted.append(message)
