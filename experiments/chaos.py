@@ -32,7 +32,7 @@ from rollart.exec.ports import Desk, Orders, ResumePoint, WorkerFactory, WorkerS
 from rollart.runlog.samples import Sample
 
 CALM_STEPS = 2
-"""Training steps between a recovery and the next fault."""
+"""Training steps between a recovery and the next fault, at least."""
 LONGEST_S = 300.0
 """A recovery that takes longer has failed."""
 

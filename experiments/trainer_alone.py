@@ -158,7 +158,7 @@ def told(run: dict[str, Any]) -> str:
 
 def show(runs: list[dict[str, Any]]) -> None:
     """Of all runs that are kept, by settings and lag: how many end above the goal, how late they reached it."""
-    print("| settings | lag | seeds | task | last five steps above 0.9 | 0.9 reached in step | worst after |")
+    print(f"| settings | lag | seeds | task | last five steps above {GOAL} | {GOAL} reached in step | worst after |")
     print("|---|---|---|---|---|---|---|")
     kinds: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for run in runs:
@@ -167,9 +167,9 @@ def show(runs: list[dict[str, Any]]) -> None:
         for task in alike[0]["curves"]:
             curves = [run["curves"][task] for run in alike]
             good = sum(fmean(curve[-5:]) >= GOAL for curve in curves)
-            late = [reached for reached, _ in map(milestones, curves) if reached is not None]
-            lowest = min((low for reached, low in map(milestones, curves) if reached is not None), default=0.0)
-            steps = f"{min(late)} to {max(late)}" if late else "-"
+            met = [(reached, low) for reached, low in map(milestones, curves) if reached is not None]
+            steps = f"{min(met)[0]} to {max(met)[0]}" if met else "-"
+            lowest = min((low for _, low in met), default=0.0)
             print(f"| {settings} | {lag} | {len(alike)} | {task} | {good} | {steps} | {lowest:.2f} |")
 
 

@@ -40,13 +40,17 @@ class World:
         """The controller has enough of a trajectory."""
         state = self.state.pop(number % TRAJECTORIES, None)
         if state is not None:
+            # Where it is an order, an answer is neither owed nor wrong any more.
             self.void.add(state)
             self.closes.append(self.bench.close(number % TRAJECTORIES))
 
+    def alive(self):
+        """Processes that have not ended."""
+        return [process for process in self.bench.processes if not process.killed]
+
     def posted(self, *kinds):
         """What living processes have been asked."""
-        alive = [process for process in self.bench.processes if not process.killed]
-        return [(process, message) for process in alive for message in process.posted if message[0] in kinds]
+        return [(process, message) for process in self.alive() for message in process.posted if message[0] in kinds]
 
     def answer(self, number):
         """A process answers an order, perhaps one that nobody waits for any more."""
@@ -70,7 +74,7 @@ class World:
 
     def die(self, number):
         """A process is killed."""
-        alive = [process for process in self.bench.processes if not process.killed]
+        alive = self.alive()
         if alive:
             process = alive[number % len(alive)]
             process.killed = True
@@ -110,7 +114,7 @@ DEEDS = st.sampled_from((World.go, World.go, World.close, World.answer, World.re
 
 @settings(max_examples=300)
 @given(st.lists(st.tuples(DEEDS, st.integers(0, 30)), max_size=60))
-def test_promises(deeds):
+def test_orders_are_answered_once_failures_have_a_cause_and_no_place_is_lost(deeds):
     world = World()
     for deed, number in deeds:
         deed(world, number)
